@@ -37,6 +37,13 @@ struct Exploration {
   float* next_noise = nullptr;   // x', [components], or null
 };
 
+// four[k]. An array that a GPU's thread indexes at run time would be in local memory.
+template <typename T>
+WD_FN T one_of(const T (&four)[4], int k) {
+  const T low = k == 0 ? four[0] : four[1], high = k == 2 ? four[2] : four[3];
+  return k < 2 ? low : high;
+}
+
 // log pi(a|s) and the entropy.
 struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
@@ -108,8 +115,9 @@ struct Categorical {
       const int n = row.layout.head_size[h];
       if (h % 4 == 0) words = bits(h / 4);
       const Softmax softmax = Softmax::of(logits, legal, n);
-      const int choice = exploration.greedy ? Softmax::likeliest(logits, legal, n)
-                                            : softmax.draw(logits, legal, n, uniform_of(words.word[h % 4]));
+      const int choice = exploration.greedy
+                             ? Softmax::likeliest(logits, legal, n)
+                             : softmax.draw(logits, legal, n, uniform_of(one_of(words.word, h % 4)));
       action[h] = choice;
       // If no choice is legal this is NaN, which the check of the update detects.
       log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
@@ -183,7 +191,7 @@ struct Greedy {
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
       if (explores && h % 4 == 0) words = bits(h / 4);
-      action[h] = explores ? uniform_choice(legal, n, uniform_of(words.word[h % 4]))
+      action[h] = explores ? uniform_choice(legal, n, uniform_of(one_of(words.word, h % 4)))
                            : Softmax::likeliest(values, legal, n);
       some = some && (legal == nullptr || legal[action[h]] != 0);
       values += n;
@@ -327,7 +335,7 @@ struct Gsde {
       Random::Normals normal{};
       for (int l = 0; l < L && !exploration.greedy; ++l) {
         if (l % 4 == 0) normal = Random::normals_of(bits.noise(k, l / 4));
-        noise += normal.z[l % 4] * exp(row.layout.log_std[k * L + l]) * row.latent[l];
+        noise += one_of(normal.z, l % 4) * exp(row.layout.log_std[k * L + l]) * row.latent[l];
       }
       detail::store_word(action, k, row.output[k] + noise);
     }
@@ -443,7 +451,7 @@ struct StateGaussian : OffPolicyActor {
     Random::Normals normal{};
     for (int l = 0; l < L; ++l) {
       if (l % 4 == 0) normal = Random::normals_of(bits.noise(k, l / 4));
-      sum += normal.z[l % 4] * row.latent[l];
+      sum += one_of(normal.z, l % 4) * row.latent[l];
       square += row.latent[l] * row.latent[l];
     }
     return sum / sqrt(square);

@@ -138,29 +138,44 @@ WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos fr
   *to = 1.0f;
 }
 
-WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
-  const EntityShape& shape = args.shape;
-  float* to = args.features + row * args.feature_stride;
-  std::int32_t* found = args.found + row * shape.slots();
-  with_view(args.source, row, [&](const auto& view) {
-    for (int r = 0; r < shape.num_own; ++r)
-      for (int k = 0; k < shape.own_count[r]; ++k) *to++ = view.own(shape.own_begin[r] + k);
-    const SinCos frame = frame_of(view, shape);
-    for (int l = 0; l < shape.num_lists; ++l) {
-      const EntityListShape& list = shape.list[l];
-      const int width = list.width();
-      for (int kind = 0; kind < list.kinds; ++kind) {
-        find_nearest_entities(view, list, kind, shape.nearest, found, to, width);
-        for (int r = 0; r < shape.nearest; ++r, ++found, to += width) {
-          if (*found >= 0) {
-            write_entity(view, list, frame, shape.half_distance, *found, to);
-          } else {
-            for (int f = 0; f < width; ++f) to[f] = 0.0f;
-          }
+// Finds them in working memory, as many ranks as there are.
+struct NearestInMemory {
+  template <typename View>
+  WD_FN void operator()(const View& view, const EntityListShape& list, int kind, int nearest,
+                        std::int32_t* found, float* features) const {
+    find_nearest_entities(view, list, kind, nearest, found, features, list.width());
+  }
+};
+
+// Writes a row of features, and which things it shows. find(view, list, kind, nearest, found, features) finds
+// the nearest of a kind; it may use their features as working memory.
+template <typename View, typename Find>
+WD_FN void write_features(const View& view, const EntityShape& shape, float* to, std::int32_t* found,
+                          Find find) {
+  for (int r = 0; r < shape.num_own; ++r)
+    for (int k = 0; k < shape.own_count[r]; ++k) *to++ = view.own(shape.own_begin[r] + k);
+  const SinCos frame = frame_of(view, shape);
+  for (int l = 0; l < shape.num_lists; ++l) {
+    const EntityListShape& list = shape.list[l];
+    const int width = list.width();
+    for (int kind = 0; kind < list.kinds; ++kind) {
+      find(view, list, kind, shape.nearest, found, to);
+      for (int r = 0; r < shape.nearest; ++r, ++found, to += width) {
+        if (*found >= 0) {
+          write_entity(view, list, frame, shape.half_distance, *found, to);
+        } else {
+          for (int f = 0; f < width; ++f) to[f] = 0.0f;
         }
       }
     }
-  });
+  }
+}
+
+WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
+  float* const to = args.features + row * args.feature_stride;
+  std::int32_t* const found = args.found + row * args.shape.slots();
+  with_view(args.source, row,
+            [&](const auto& view) { write_features(view, args.shape, to, found, NearestInMemory()); });
 }
 
 // Adds the gradient of thing k's numbers to `grad`, a row of observations, and that of the frame to

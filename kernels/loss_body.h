@@ -49,38 +49,49 @@ WD_FN float in_units(const float* norm, float value) {
   return norm == nullptr ? value : (value - norm[0]) / norm[1];
 }
 
-WD_FN ScalarLoss value_loss_of_row(const LossArgs& args, std::int64_t row) {
-  const float value = args.value[row * args.value_stride];
+WD_FN ScalarLoss value_loss_of_row(const LossArgs& args, std::int64_t row, float value) {
   return value_loss(args, args.value_is_plain ? in_units(args.value_norm, value) : value,
                     in_units(args.value_norm, args.old_value[row]),
                     in_units(args.value_norm, args.target[row]));
 }
 
-WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, float* grad) {
-  for (int i = 0; i < args.layout.columns(); ++i) grad[i] = 0.0f;
+// Where the numbers of a row are, and where its gradient goes.
+struct LossInput {
+  const float *output, *value;  // [columns], [1]; value is read only with_value
+  const std::uint8_t* legal;    // [columns], or null
+  float *grad, *value_grad;     // [columns], [1]
+};
+
+WD_FN LossInput input_of(const LossArgs& args, std::int64_t row) {
+  return {args.output + row * args.output_stride, args.value + row * args.value_stride,
+          args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns(),
+          args.output_grad + row * args.grad_stride, args.value_grad + row * args.value_grad_stride};
+}
+
+WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
+  for (int i = 0; i < args.layout.columns(); ++i) input.grad[i] = 0.0f;
   for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row * args.layout.components + k] = 0.0f;
-  args.value_grad[row * args.value_grad_stride] = 0.0f;
+  *input.value_grad = 0.0f;
   for (int k = 0; k < kNumLossSums; ++k) args.row_sums[k * args.rows + row] = 0.0f;
 }
 
 template <typename D>
-WD_FN void loss_of_row(const LossArgs& args, std::int64_t row) {
+WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
   const ActionLayout& layout = args.layout;
-  float* const grad = args.output_grad + row * args.grad_stride;
+  float* const grad = input.grad;
   const std::int32_t* const action = args.action + row * layout.action_width();
-  const DistributionRow seen = {
-      layout, args.output + row * args.output_stride,
-      args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns(),
-      args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
+  const DistributionRow seen = {layout, input.output, input.legal,
+                                args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
   const LogProbEntropy now = D::evaluate(seen, action, grad);
   const Ratio ratio = Ratio::of(now.log_prob - args.old_log_prob[row]);
   const float* const norm = args.advantage_norm;
   const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
-  const ScalarLoss value = args.with_value ? value_loss_of_row(args, row) : ScalarLoss{0.0f, 0.0f};
+  const ScalarLoss value =
+      args.with_value ? value_loss_of_row(args, row, *input.value) : ScalarLoss{0.0f, 0.0f};
   D::gradient(seen, action, policy.gradient, coefficients(args).entropy_coeff, grad,
               args.log_std_grad + row * layout.components);
-  args.value_grad[row * args.value_grad_stride] = coefficients(args).value_coeff * value.gradient;
+  *input.value_grad = coefficients(args).value_coeff * value.gradient;
   float* const sums = args.row_sums + row;
   sums[kCount * args.rows] = 1.0f;
   sums[kPolicyLoss * args.rows] = policy.loss;
@@ -93,16 +104,18 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row) {
 struct LossRow {
   const LossArgs& args;
   std::int64_t row;
+  LossInput input;
 
   template <typename D>
   WD_FN void operator()(D) const {
-    loss_of_row<D>(args, row);
+    loss_of_row<D>(args, row, input);
   }
 };
 
 WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
-  if (args.mask[row] == 0) return loss_of_masked_row(args, row, args.output_grad + row * args.grad_stride);
-  with_distribution(args.layout, LossRow{args, row});
+  const LossInput input = input_of(args, row);
+  if (args.mask[row] == 0) return loss_of_masked_row(args, row, input);
+  with_distribution(args.layout, LossRow{args, row, input});
 }
 
 }  // namespace wd

@@ -45,23 +45,35 @@ WD_FN float plain_value(const SampleArgs& args, float value) {
   return args.value_norm == nullptr ? value : value * args.value_norm[1] + args.value_norm[0];
 }
 
+// Where the numbers of a row are.
+struct SampleInput {
+  const float* output;        // [columns]
+  const float* value;         // null: there are no values
+  const std::uint8_t* legal;  // [columns], or null
+};
+
+WD_FN SampleInput input_of(const SampleArgs& args, std::int64_t row) {
+  return {args.output + row * args.output_stride,
+          args.value_in == nullptr ? nullptr : args.value_in + row * args.value_stride,
+          args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns()};
+}
+
 struct SampleRow {
   const SampleArgs& args;
   std::int64_t row;
+  SampleInput input;
 
   template <typename D>
   WD_FN void operator()(D) const {
     const ActionLayout& layout = args.layout;
-    const DistributionRow seen = {
-        layout, args.output + row * args.output_stride,
-        args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns(),
-        args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
+    const DistributionRow seen = {layout, input.output, input.legal,
+                                  args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
     if constexpr (requires { D::value(seen); })
       args.value[row] = D::value(seen);
-    else if (args.value_in == nullptr)
+    else if (input.value == nullptr)
       args.value[row] = 0.0f;
     else
-      args.value[row] = plain_value(args, args.value_in[row * args.value_stride]);
+      args.value[row] = plain_value(args, *input.value);
     if (args.action == nullptr) return;
     Exploration exploration = {args.greedy, args.exploration == nullptr ? 0.0f : args.exploration->epsilon};
     if (layout.distribution == Distribution::kPoint) explore_point(exploration);
@@ -81,7 +93,7 @@ struct SampleRow {
 };
 
 WD_FN void sample_row(const SampleArgs& args, std::int64_t row) {
-  with_distribution(args.layout, SampleRow{args, row});
+  with_distribution(args.layout, SampleRow{args, row, input_of(args, row)});
 }
 
 }  // namespace wd

@@ -25,10 +25,12 @@ struct EntitiesData {
   std::int64_t thing_stride() const { return shape.thing_width() + 1; }
 };
 
-// What an agent sees of 9 others, of whom some are equally near, and of landmarks if it reads rows.
+// What an agent sees of others, of whom some are equally near, and of landmarks if it reads rows. `skipped`: of
+// a table the agents from 1 on have rows, except every skipped-th.
 inline EntitiesData random_entities(Draws& draws, const std::string& name, int nearest, bool knows_heading,
-                                    std::int64_t rows) {
-  constexpr int kOthers = 9, kLandmarks = 4, kFeatures = 6, kAgents = kOthers + 1;
+                                    std::int64_t rows, int num_others = 9, int skipped = 2) {
+  const int kOthers = num_others, kAgents = kOthers + 1;
+  constexpr int kLandmarks = 4, kFeatures = 6;
   EntitiesData data{.name = name, .shape = {}, .rows = rows};
   const bool as_table = name == "table";
   const auto numbers = [&](int feature, bool relative) {
@@ -67,8 +69,9 @@ inline EntitiesData random_entities(Draws& draws, const std::string& name, int n
   std::int64_t stored = rows;
   if (as_table) {
     data.agents = kAgents;
-    data.agent = {1, 4, 9};
-    data.rows = rows * 3;
+    for (int agent = 1; agent < kAgents; ++agent)
+      if (agent % skipped != 0) data.agent.push_back(agent);
+    data.rows = rows * static_cast<std::int64_t>(data.agent.size());
     stored = rows * kAgents;
   }
   data.halves = name == "bfloat16";
@@ -98,6 +101,10 @@ inline std::vector<EntitiesData> random_entities(Draws& draws) {
     for (const int nearest : {1, 3, kMaxNearestEntities})
       for (const std::int64_t rows : {1, 200})
         all.push_back(random_entities(draws, name, nearest, nearest != 3, rows));
+  // More rows of a table than a block has threads; and a table that does not fit into its shared memory.
+  for (const int nearest : {2, 4, 7, 11})
+    all.push_back(random_entities(draws, "table", nearest, true, 3, 160, 7));
+  all.push_back(random_entities(draws, "table", 3, true, 1, 900, 7));
   return all;
 }
 

@@ -23,6 +23,8 @@ struct LossData {
   std::vector<float> norm{};         // {mean, 1 / standard deviation} of advantages, or empty
   std::vector<float> value_norm{};   // {mean, deviation} of values, or empty
   std::vector<std::uint8_t> mask{};  // [rows]
+  // Not 0: rows are this far apart, and the value is the column behind the others, as networks write them.
+  std::int64_t stride = 0;
   std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
 };
 
@@ -174,17 +176,23 @@ struct Losses {
 // `settings` selects the loss and its coefficients.
 template <typename Memory>
 Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
-  const auto rows = static_cast<std::size_t>(data.rows()),
-             columns = static_cast<std::size_t>(data.layout.columns());
-  settings.rows = data.rows();
+  const std::int64_t rows = data.rows(), columns = data.layout.columns();
+  const std::int64_t stride = data.stride == 0 ? columns : data.stride;
+  const auto floats = static_cast<std::size_t>(rows * stride);
+  std::vector<float> output(floats, 1e30f), grad(floats, 77.0f);  // between rows: not to be read or written
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(data.output.begin() + row * columns, columns, output.begin() + row * stride);
+    if (data.stride > 0) output[row * stride + columns] = data.value[static_cast<std::size_t>(row)];
+  }
+  settings.rows = rows;
   settings.layout = data.layout;
   settings.layout.log_std = memory.put(data.log_std);
-  settings.output = memory.put(data.output);
+  settings.output = memory.put(output);
   settings.latent = memory.put(data.latent);
   settings.latent_stride = data.layout.latent;
-  settings.value = memory.put(data.value);
-  settings.output_stride = settings.grad_stride = static_cast<int>(columns);
-  settings.value_stride = settings.value_grad_stride = 1;
+  settings.value = data.stride > 0 ? settings.output + columns : memory.put(data.value);
+  settings.output_stride = settings.grad_stride = static_cast<int>(stride);
+  settings.value_stride = settings.value_grad_stride = data.stride > 0 ? static_cast<int>(stride) : 1;
   settings.action = memory.put(data.action);
   settings.action_mask = memory.put(data.legal);
   settings.old_log_prob = memory.put(data.old_log_prob);
@@ -194,14 +202,17 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.value_norm = memory.put(data.value_norm);
   settings.target = memory.put(data.target);
   settings.mask = memory.put(data.mask);
-  settings.output_grad = memory.template make<float>(rows * columns);
-  settings.value_grad = memory.template make<float>(rows);
+  settings.output_grad = memory.put(grad);
+  float* const values = memory.template make<float>(static_cast<std::size_t>(rows));
+  settings.value_grad = data.stride > 0 ? settings.output_grad + columns : values;
   settings.log_std_grad = memory.template make<float>(rows * data.layout.components);
   settings.row_sums = memory.template make<float>(rows * kNumLossSums);
   loss(memory.queue(), settings);
-  return {memory.get(settings.output_grad, rows * columns), memory.get(settings.value_grad, rows),
-          memory.get(settings.log_std_grad, rows * data.layout.components),
-          memory.get(settings.row_sums, rows * kNumLossSums)};
+  Losses losses{memory.get(settings.output_grad, floats), memory.get(values, rows),
+                memory.get(settings.log_std_grad, rows * data.layout.components),
+                memory.get(settings.row_sums, rows * kNumLossSums)};
+  if (data.stride > 0) losses.value_grad.clear();  // it is in the rows
+  return losses;
 }
 
 }  // namespace wd

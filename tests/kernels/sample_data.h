@@ -22,6 +22,7 @@ struct SampleData {
   std::vector<std::uint8_t> legal;  // [rows, columns], or empty
   std::vector<float> value_norm{};  // {mean, deviation}, or empty
   std::vector<float> latent{};      // kGsde: [rows, L]
+  int padding = 0;                  // entries between rows
   std::int64_t rows() const {
     return static_cast<std::int64_t>(output.size()) / (settings.layout.columns() + 1);
   }
@@ -40,11 +41,16 @@ Sampled run_sample(Memory memory, const SampleData& data) {
              width = static_cast<std::size_t>(args.layout.action_width());
   args.rows = data.rows();
   args.layout.log_std = memory.put(data.log_std);
-  args.output = memory.put(data.output);
+  const auto stride = static_cast<std::size_t>(columns + 1 + data.padding);
+  std::vector<float> output(rows * stride, 1e30f);
+  for (std::size_t row = 0; row < rows; ++row)
+    std::copy_n(data.output.begin() + static_cast<std::int64_t>(row) * (columns + 1), columns + 1,
+                output.begin() + static_cast<std::int64_t>(row * stride));
+  args.output = memory.put(output);
   args.latent = memory.put(data.latent);
   args.latent_stride = args.layout.latent;
   args.value_in = args.output + columns;
-  args.output_stride = args.value_stride = columns + 1;
+  args.output_stride = args.value_stride = static_cast<int>(stride);
   args.action_mask = memory.put(data.legal);
   args.value_norm = memory.put(data.value_norm);
   args.action = memory.template make<std::int32_t>(rows * width);
