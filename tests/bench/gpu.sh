@@ -226,7 +226,11 @@ peers() {
   fi
   [[ $device == cuda ]] || kind=cpu
   WDTRAIN=$PWD/$program "$python_of_peers" tests/bench/peers/run.py --"$kind" --pairs 2 --seconds 0.5 --scripts tag_continuous_jax \
-    --only 'full, train, activations kept' --precision "$1" --out "$work/peers_$1.json"
+    --only 'full, train, activations kept' --precision "$1" --out "$work/peers_$1.json" || return
+  if grep -q '"comparisons": {}' "$work/peers_$1.json"; then
+    echo "not run: $(grep -A 1 '"not_run": {' "$work/peers_$1.json" | tail -1)"
+    return "$kSkipped"
+  fi
 }
 
 sees_gpu() {

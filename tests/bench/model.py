@@ -2,10 +2,11 @@
 them milliseconds, beside measured ones.
 
     tests/bench/model.py [--json] [--md] [--chunk_rows N] [--precision P] [--observations KIND] [--on a,b,...]
+    tests/bench/model.py --profiles DATE-gpu.json [--on a,b,...]
 
 Without options it prints four trainings that were measured at 26c389f, the others that were measured since, what the
-code of 4c4d479 would gain from each change of CHANGES, and the goals. With one of the last four options it prints the
-kernels of one such training.
+code of 4c4d479 would gain from each change of CHANGES, and the goals. --profiles compares the profiles of gpu.sh with
+predictions, with the changes that their code had. With one of the other options it prints the kernels of a training.
 
 A kernel takes `fixed + factor * bound` microseconds, where the bound is the larger of its bytes at the speed of a copy
 and its operations at the peak of its units. `fixed` and `factor` belong to a kind of kernel (KINDS), not to a run.
@@ -356,10 +357,19 @@ GOALS = {
 }
 
 # Kernels of a profile, by their names.
-GROUP_OF = [("look_at", "search"), ("loss_row", "loss"), ("sample_row", "sampling"), ("step_kernel", "environment"), ("entities_row", "entities"),
-            ("gather_word", "gather"), ("Bgrad", "bias sums"), ("splitKreduce", "splitK"), ("elementwise", "element-wise"),
+GROUP_OF = [("look_at|watch_|not_finite", "search"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
+            ("entities|near_kernel", "entities"), ("gather_word", "gather"), ("Bgrad", "bias sums"), ("splitKreduce", "splitK"), ("elementwise", "element-wise"),
             ("chunk_kernel|total_kernel", "loss sums"), ("std::enable_if|nvjet_sm90_tss_64x8_", "bias sums"),
             ("nvjet|cutlass|xmma", "products"), ("table", "table")]
+
+
+def by_group(kernels):
+    """Sums of (name of a kernel, milliseconds an iteration)."""
+    sums = {}
+    for kernel, ms in kernels:
+        group = next((group for text, group in GROUP_OF if re.search(text, kernel)), "once")
+        sums[group] = sums.get(group, 0.0) + ms
+    return sums
 
 
 def measured_groups(name):
@@ -368,16 +378,24 @@ def measured_groups(name):
         lines = json.loads(KERNELS_OF_H100.read_text())[name]
     except (OSError, KeyError):
         return {}
-    sums = {}
-    for line in lines[lines.index("kernel  calls an iteration  ms an iteration  share") + 1:]:
-        kernel, _, ms, _ = re.split(r"  +", line)
-        group = next((group for text, group in GROUP_OF if re.search(text, kernel)), "once")
-        sums[group] = sums.get(group, 0.0) + float(ms)
-    return sums
+    rows = [re.split(r"  +", line) for line in lines[lines.index("kernel  calls an iteration  ms an iteration  share") + 1:]]
+    return by_group((kernel, float(ms)) for kernel, _, ms, _ in rows)
+
+
+def profiles_of(path, on):
+    """Measured and predicted milliseconds of gpu.sh's profiles, by group."""
+    found = {}
+    for name, profile in json.loads(path.read_text())["profiles"].items():
+        if name in PROFILES_OF_SCRIPT and profile:
+            measured = by_group((one["kernel"], 1e3 * one["device_s"] / profile["iterations"]) for one in profile["kernels"])
+            found[name] = {"predicted_ms": Model(PROFILES_OF_SCRIPT[name].with_changes(*on)).groups(), "measured_ms": measured}
+    return found
 
 
 PROFILES = {"profile_bf16": Run(), "profile_tf32": Run(precision="tf32"), "profile_bf16_65536": Run(chunk_rows=65_536),
             "profile_shipped": Run(**SHAPE_SHIPPED, chunk_rows=65_536)}
+PROFILES_OF_SCRIPT = {"bf16": Run(chunk_rows=65_536), "bf16_16384": Run(), "tf32": Run(precision="tf32", chunk_rows=65_536),
+                      "shipped_tf32": Run(**SHAPE_SHIPPED, chunk_rows=65_536)}
 
 
 def steps_of(run, order):
@@ -412,17 +430,19 @@ def table(titles, rows, markdown):
     return "\n".join("  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in cells)
 
 
+def groups_table(profiles, markdown):
+    groups = {group for one in profiles.values() for side in one.values() for group in side}
+    order = sorted(groups, key=lambda group: -max(one["predicted_ms"].get(group, 0.0) for one in profiles.values()))
+    rows = [[group, *(f"{one['measured_ms'].get(group, 0.0):.1f} / {one['predicted_ms'].get(group, 0.0):.1f}" for one in profiles.values())] for group in order]
+    return table(["ms, measured / predicted", *(name.removeprefix("profile_") for name in profiles)], rows, markdown)
+
+
 def text(data, markdown):
     parts = []
     for title, key in (("Measured at 26c389f", "measured_at_26c389f"), ("Measured since", "measured_since")):
         rows = [[one["training"], f"{one['measured_ms']:.0f}", f"{one['predicted_ms']:.0f}", f"{one['error']:+.0%}"] for one in data[key]]
         parts.append(table([title, "measured, ms", "predicted, ms", "error"], rows, markdown))
-    names = list(data["profiles"])
-    groups = {group for one in data["profiles"].values() for side in one.values() for group in side}
-    order = sorted(groups, key=lambda group: -max(one["predicted_ms"].get(group, 0.0) for one in data["profiles"].values()))
-    rows = [[group, *(" ".join(f"{one[side].get(group, 0.0):.1f}" + (" /" if side == "measured_ms" else "") for side in ("measured_ms", "predicted_ms"))
-                      for one in data["profiles"].values())] for group in order]
-    parts.append(table(["ms, measured / predicted", *(name.removeprefix("profile_") for name in names)], rows, markdown))
+    parts.append(groups_table(data["profiles"], markdown))
     for name, one in data["changes"].items():
         rows = [[CHANGES.get(step["change"], step["change"]), f"{step['ms']:.0f}", f"{step['million_env_steps_per_s']:.2f}", f"{step['gigabytes']:.0f}"]
                 for step in one["steps"]]
@@ -443,6 +463,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--md", action="store_true", help="Markdown tables")
+    parser.add_argument("--profiles", type=pathlib.Path, help="a file of gpu.sh")
     parser.add_argument("--chunk_rows", type=int)
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--observations", choices=["rows", "table", "entities"])
@@ -450,7 +471,10 @@ def main():
     arguments = parser.parse_args()
     if unknown := set(arguments.on or []) - set(CHANGES):
         parser.error(f"--on {','.join(sorted(unknown))}: the changes are {', '.join(CHANGES)}")
-    if arguments.chunk_rows or arguments.precision or arguments.observations or arguments.on:
+    if arguments.profiles:
+        found = profiles_of(arguments.profiles, arguments.on or [])
+        print(json.dumps(found, indent=1) if arguments.json else groups_table(found, arguments.md))
+    elif arguments.chunk_rows or arguments.precision or arguments.observations or arguments.on:
         base = Run(**SHAPE_SHIPPED) if arguments.observations == "entities" else Run(observations=arguments.observations or "rows")
         run = dataclasses.replace(base, precision=arguments.precision or base.precision, chunk_rows=arguments.chunk_rows or base.chunk_rows,
                                   on=tuple(arguments.on or []))

@@ -86,6 +86,15 @@ def test_what_it_prints():
     assert "runner: loss" in run("--precision", "tf32", "--on", "staged,chunk")
 
 
+def test_profiles_of_the_script_are_compared(tmp_path):
+    profile = {"iterations": 4, "kernels": [{"kernel": "wd::loss_row", "calls": 4, "device_s": 0.2}, {"kernel": "nvjet_1", "calls": 4, "device_s": 0.4}]}
+    (tmp_path / "gpu.json").write_text(json.dumps({"profiles": {"bf16": profile, "other": profile, "tf32": None}}))
+    found = json.loads(run("--profiles", tmp_path / "gpu.json", "--on", "staged", "--json"))
+    assert list(found) == ["bf16"] and found["bf16"]["measured_ms"] == {"loss": 50.0, "products": 100.0}
+    assert found["bf16"]["predicted_ms"]["loss"] < 20
+    assert "50.0 / " in run("--profiles", tmp_path / "gpu.json")
+
+
 def test_an_unknown_change_is_refused():
     done = subprocess.run([sys.executable, FOLDER / "model.py", "--on", "faster"], capture_output=True, text=True)
     assert done.returncode == 2 and "the changes are search, staged" in done.stderr
