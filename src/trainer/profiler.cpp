@@ -13,7 +13,6 @@ using Clock = std::chrono::steady_clock;
 void Profiler::before(Trainer& trainer) {
   if (running_ || wanted_ == 0 || seen_ != kWarmUp) return;
   const Device device = trainer.replicas().device();
-  phases_ = trainer.phase_seconds();
   synchronize(device);
   counts_ = trainer.counts();
   running_ = true;
@@ -22,7 +21,10 @@ void Profiler::before(Trainer& trainer) {
   } else {
     profile::start();
   }
+  // The tracer takes seconds to start, which belong to no phase. Both clocks start after it, the host's first and
+  // the phases' last, so that phases sum to at most the seconds.
   start_ = Clock::now();
+  phases_ = trainer.phase_seconds();
 }
 
 std::optional<ProfileReport> Profiler::after(Trainer& trainer) {
@@ -40,6 +42,7 @@ ProfileReport Profiler::report(Trainer& trainer) {
   const Device device = trainer.replicas().device();
   synchronize(device);
   ProfileReport report;
+  report.phases = trainer.phase_seconds();
   report.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   if (tracer_) {
     report.kernels = tracer_->stop();
@@ -50,7 +53,6 @@ ProfileReport Profiler::report(Trainer& trainer) {
   }
   running_ = false;
   wanted_ = 0;
-  report.phases = trainer.phase_seconds();
   for (std::size_t k = 0; k < report.phases.size(); ++k) report.phases[k] -= phases_[k];
   report.device = device.is_cuda() ? "cuda" : "cpu";
   report.device_name = describe(device);

@@ -349,6 +349,7 @@ TrainEnd Session::run_until_stopped() {
       look_at_goal(end_of_training);
     const bool last = last_ = !end_of_training.reason.empty();
     if (due(config_.eval.every) || (last && config_.eval.every > 0)) {
+      tell(profiler_.end(trainer_));  // its window is of iterations alone
       evaluate();
       if (!last && judged_good()) end_of_training = {"stop_return"};
       last_ = !end_of_training.reason.empty();
@@ -356,7 +357,10 @@ TrainEnd Session::run_until_stopped() {
     } else if (due(saving.metrics_log_freq)) {
       report();
     }
-    if (run_ != nullptr && due(config_.play.every)) record();
+    if (run_ != nullptr && due(config_.play.every)) {
+      tell(profiler_.end(trainer_));
+      record();
+    }
     // A full disk must not end training: only the last weights and the last checkpoint determine success.
     if (due(saving.model_params_save_freq)) save_weights();
     if (due(saving.checkpoint_freq) || save_by_time_) save_checkpoint();

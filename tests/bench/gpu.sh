@@ -5,21 +5,26 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR] [--no_build] [--parts LIST] [--out FOLDER]
-                          [--work FOLDER] [--seconds S] [--again]
+usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR] [--no_build] [--call 1|2] [--parts LIST]
+                          [--out FOLDER] [--work FOLDER] [--seconds S] [--again]
 
   --dry_run         print the steps and their limits, run nothing
   --device emulated the emulated GPU stands in, with small games: to try the script. Its figures are no GPU's,
                     and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR, for example from gpu_pack.sh
-  --parts LIST      some of check,bench,sweep,tests,learn,peers,sanitize,install (all of them, in this order); each takes at most nine minutes
+  --call 1          where time on a GPU is short, two calls that take at most 12 minutes together. The first measures: parts
+                    kernels,profile,sweep,small
+  --call 2          the second compares with peers and tests: parts peers,check
+  --parts LIST      some of kernels,profile,sweep,small,peers,check,bench,tests,learn,sanitize,install (all of them, in this
+                    order); each takes at most nine minutes
   --out FOLDER      of DATE-gpu.json, .md and .log, written again after each step; default docs/benchmarks
   --work FOLDER     of logs and results; default DIR/gpu_results. A later call with the same commit and device leaves out the
                     steps that have passed, so a call that is cut off costs only its last step
   --seconds S       of all steps of this call together (3600)
   --again           forget earlier results
 
+If the variable OUT names a folder, OUT/gpu.tar holds all results too, written again after each step.
 Tests run beside each other where there are cores for it, figures are measured alone.
 Each step has its own time limit; one that fails does not keep the others from running. A step that could not do its work,
 because a tool or a GPU is missing, is listed as skipped with the reason.
@@ -27,14 +32,15 @@ Exit: 0 all steps passed, 1 a step failed or found no time, 3 none failed but so
 TEXT
 }
 
-readonly kParts=check,bench,sweep,tests,learn,peers,sanitize,install
-dry_run='' device=cuda build_dir=build build=1 parts=$kParts out=docs/benchmarks work='' seconds=3600 again=''
+readonly kCalls=(kernels,profile,sweep,small peers,check)
+readonly kParts=${kCalls[0]},${kCalls[1]},bench,tests,learn,sanitize,install
+dry_run='' device=cuda build_dir=build build=1 parts=$kParts call='' out=docs/benchmarks work='' seconds=3600 again=''
 while (($#)); do
   case $1 in
     --dry_run) dry_run=1 ;;
     --no_build) build='' ;;
     --again) again=1 ;;
-    --device | --build_dir | --parts | --out | --work | --seconds)
+    --device | --build_dir | --parts | --call | --out | --work | --seconds)
       [[ $# -ge 2 ]] || { usage >&2; exit 2; }
       printf -v "${1#--}" %s "$2"
       shift
@@ -44,7 +50,8 @@ while (($#)); do
   esac
   shift
 done
-if [[ ! $device =~ ^(cuda|emulated)$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(${kParts//,/|}))+$ ]]; then
+if [[ $call =~ ^[12]$ ]]; then parts=${kCalls[call - 1]}; fi
+if [[ ! $device =~ ^(cuda|emulated)$ || ! $call =~ ^[12]?$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(${kParts//,/|}))+$ ]]; then
   usage >&2
   exit 2
 fi
@@ -106,10 +113,18 @@ run_step() {
     printf '%-22s %-20s %4s s  %s\n' "$name" "$outcome" $((SECONDS - begin)) "$last"
     if [[ $outcome != passed && $outcome != skipped ]]; then tail -15 "$log" | sed 's/^/    | /'; fi
     report >/dev/null
+    carry_back
   ) 9>"$work/lock"
 }
 
 report() { "$python" tests/bench/gpu_report.py --work "$work" --device "$device" --commit "$commit" --out "$out"; }
+
+# All results so far in one file, on a machine from which files come back only in $OUT.
+carry_back() {
+  [[ -d ${OUT:-} ]] || return 0
+  tar cf "$OUT/gpu.new" --transform='s,^,gpu/,' -C "$(realpath "$out")" . -C "$(realpath "$work")" --exclude='*.new' --exclude=lock . &&
+    mv "$OUT/gpu.new" "$OUT/gpu.tar"
+}
 
 # Runs one file of tests that need a GPU: FOLDER/NAME_gpu_test.cpp or .py. A test that skips itself has not passed.
 gpu_test() {
@@ -175,11 +190,19 @@ bench() {
   head -c 300 "$work/bench_$name.json"
 }
 
-# Times of kernels.
+# Each kernel on its own. The emulated GPU has no kernels_bench: there only the program is tried.
+kernels() {
+  local only=(--benchmark_filter=/cuda --benchmark_min_time=0.05)
+  [[ $device == cuda ]] || only=(--benchmark_filter=sample/cartpole/cpu --benchmark_min_time=0.001)
+  "$build_dir/tests/kernels_bench" "${only[@]}" --benchmark_out="$work/kernels.new" --benchmark_out_format=json || return
+  mv "$work/kernels.new" "$work/kernels.json"
+}
+
+# Times of kernels within four iterations, between which nothing is evaluated.
 profile() {
   local name=$1
   shift
-  "$program" --device cuda --profile --quiet --run_dir "$work/profile_$name" "$@" || return
+  "$program" --device cuda --profile=4 --set eval.every=0 --set saving.metrics_log_freq=100 --quiet --run_dir "$work/profile_$name" "$@" || return
   cp "$work/profile_$name/profile.json" "$work/profile_$name.json"
   rm -rf "${work:?}/profile_$name"
 }
@@ -193,6 +216,7 @@ learn() {
   WDTRAIN=$PWD/$program "$python" tests/learn/rows.py run "$1" --device cuda --together 5 --json "$work/learn_$1.json"
 }
 
+# One comparison, of the training that both sides write alike, with products of both sides in the precision $1.
 peers() {
   local python_of_peers=.venv-peers/bin/python kind=gpu
   [[ -x $python_of_peers ]] || python_of_peers=$python
@@ -201,8 +225,12 @@ peers() {
     return "$kSkipped"
   fi
   [[ $device == cuda ]] || kind=cpu
-  # Only peers with a performance target. The file is rewritten after each of them.
-  "$python_of_peers" tests/bench/peers/run.py --"$kind" --pairs 3 --seconds 1 --scripts warpdrive_gpu tag_continuous_jax --out "$work/peers.json"
+  WDTRAIN=$PWD/$program "$python_of_peers" tests/bench/peers/run.py --"$kind" --pairs 2 --seconds 0.5 --scripts tag_continuous_jax \
+    --only 'full, train, activations kept' --precision "$1" --out "$work/peers_$1.json" || return
+  if grep -q '"comparisons": {}' "$work/peers_$1.json"; then
+    echo "not run: $(grep -A 1 '"not_run": {' "$work/peers_$1.json" | tail -1)"
+    return "$kSkipped"
+  fi
 }
 
 sees_gpu() {
@@ -246,23 +274,53 @@ has() { [[ ,$parts, == *,$1,* ]]; }
 # The main benchmark: 5 taggers and 100 runners with full observation, A2C, two policies of 2 x 256 units.
 game=(--config configs/tag_continuous_perceptron.yaml --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C --set trainer.observations=rows)
 shipped=(--env tag_continuous)  # networks over the nearest agents, PPO with several epochs
-size=(--num_envs 2048) measured=(--seconds 2) trained=(--train_batch_size 204800 --total_steps 1638400) first_envs=512..4096 chunks=16384,65536,262144
+kept=(--set policy.tagger.reuse_activations=true --set policy.runner.reuse_activations=true)
+size=(--num_envs 2048) half_size=(--num_envs 1024) measured=(--seconds 1) trained=(--train_batch_size 204800 --total_steps 1638400)
+first_envs=512..4096 chunks=65536,16384,131072
 if [[ $device != cuda ]]; then
   game+=(--set env.num_taggers=1 --set env.num_runners=3)
   shipped+=(--set env.num_taggers=1 --set env.num_runners=3)
-  size=(--num_envs 2) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 160) first_envs=2..4 chunks=16384,65536
+  size=(--num_envs 2) half_size=(--num_envs 1) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 320)
+  first_envs=2..4 chunks=16384,65536
 fi
 bench_step() { step "bench_$1" "$2" bench "$1" "${game[@]}" "${size[@]}" "${measured[@]}" "${@:3}"; }
+sweep_step() { step "sweep_$1" "$2" bench "sweep_$1" "${game[@]}" "${measured[@]}" --mode train "${@:3}" --sweep "trainer.chunk_rows=$chunks"; }
 precision() { echo "--set trainer.precision=$1"; }
 
 [[ ! $build ]] || step build 600 build_all
+if has kernels; then
+  step gpu 10 sees_gpu
+  step warm_up 30 warm_up
+  step kernels 40 kernels
+fi
+if has profile; then
+  step profile_bf16 20 profile bf16 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision bf16)
+  step profile_bf16_16384 20 profile bf16_16384 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision bf16) --set trainer.chunk_rows=16384
+  step profile_tf32 20 profile tf32 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
+  step profile_shipped_tf32 20 profile shipped_tf32 "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
+fi
+if has sweep; then
+  sweep_step bf16 45 "${size[@]}" $(precision bf16)
+  sweep_step kept_bf16 40 "${size[@]}" $(precision bf16) "${kept[@]}"
+  # In tf32, kept activations of 2,048 replicas need more memory than an H100 has: half as many are compared.
+  sweep_step tf32 40 "${half_size[@]}" $(precision tf32)
+  sweep_step kept_tf32 40 "${half_size[@]}" $(precision tf32) "${kept[@]}"
+  step sweep_table 30 bench sweep_table "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table --sweep trainer.precision=tf32,bf16
+  step sweep_shipped 30 bench sweep_shipped "${shipped[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16
+fi
+if has small; then  # games whose time is that of starting kernels, without the start of the program
+  for name in cartpole pendulum_sac cartpole_dqn pendulum_td3_large; do
+    step "bench_$name" 12 bench "$name" --config "configs/$name.yaml" "${measured[@]}" --mode train
+  done
+  bench_step act_bf16 12 --mode act $(precision bf16)
+fi
+if has peers; then for kind in fp32 tf32; do step "peers_$kind" 60 peers "$kind"; done; fi
 if has check; then
-  step gpu 20 sees_gpu
-  step warm_up 120 warm_up
-  step doctor 60 examine
-  step_beside twins_gpu_test 80 gpu_test kernels/twins_gpu_test.cpp
-  step_beside linear_gpu_test 80 gpu_test policy/linear_gpu_test.cpp
-  step_beside executor_gpu_test 180 gpu_test parity/executor_gpu_test.cpp
+  step doctor 15 examine
+  step_beside twins_gpu_test 20 gpu_test kernels/twins_gpu_test.cpp
+  step_beside linear_gpu_test 20 gpu_test policy/linear_gpu_test.cpp
+  step_beside executor_gpu_test 20 gpu_test parity/executor_gpu_test.cpp
+  step_beside graph_gpu_test 60 gpu_test trainer/graph_gpu_test.cpp
 fi
 if has bench; then
   bench_step env 45 --mode env
@@ -271,18 +329,9 @@ if has bench; then
   bench_step env_bf16 30 --mode env $(precision bf16)
   bench_step act_tf32 40 --mode act $(precision tf32)
   step bench_shipped_tf32 60 bench shipped_tf32 "${shipped[@]}" "${size[@]}" "${measured[@]}" --mode train $(precision tf32)
-  for kind in tf32 bf16; do
-    step "profile_$kind" 40 profile "$kind" "${game[@]}" "${size[@]}" "${trained[@]}" $(precision $kind)
-  done
-  step profile_shipped_tf32 40 profile shipped_tf32 "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
-fi
-if has sweep; then
-  step sweep_chunks 270 bench sweep_chunks "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16 --sweep "trainer.chunk_rows=$chunks"
-  step sweep_table 150 bench sweep_table "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table $(precision tf32) --sweep "trainer.chunk_rows=$chunks"
   step sweep_envs 100 bench sweep_envs "${game[@]}" "${measured[@]}" --mode env --sweep "num_envs=$first_envs"
 fi
 if has tests; then
-  step_beside graph_gpu_test 200 gpu_test trainer/graph_gpu_test.cpp
   step_beside commands_gpu_test 160 gpu_test cli/commands_gpu_test.py
   step_beside kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
   step_beside nccl_cuda_gpu_test 20 gpu_test distributed/nccl_cuda_gpu_test.cpp
@@ -292,7 +341,6 @@ if has learn; then
   for row in pendulum_td3_large pendulum_sac cartpole_dqn cartpole_ppo pendulum_td3; do step "learn_$row" 60 learn "$row"; done
   step learn_tag_continuous 240 learn tag_continuous
 fi
-if has peers; then step peers 400 peers; fi
 if has sanitize; then
   for tool in memcheck racecheck initcheck synccheck; do step_beside "$tool" 130 sanitize "$tool"; done
 fi

@@ -56,7 +56,9 @@ def report(work, device, commit):
         "bench": {name: read(work / f"bench_{name}.json") for name in wanted},
         "profiles": {path.stem.removeprefix("profile_"): read(path) for path in sorted(work.glob("profile_*.json"))},
         "learned": {path.stem.removeprefix("learn_"): read(path) for path in sorted(work.glob("learn_*.json"))},
-        "peers": read(work / "peers.json"),
+        "kernels": {one["name"]: {"us": 1e-3 * one["real_time"] / 100, **{key: one[key] for key in ("bytes_per_second", "items_per_second") if key in one}}
+                    for one in (read(work / "kernels.json") or {}).get("benchmarks", []) if "/cuda" in one["name"]},
+        "peers": {path.stem.removeprefix("peers_"): read(path) for path in sorted(work.glob("peers_*.json"))},
     }
 
 
@@ -77,6 +79,9 @@ def page(data):
             result = row.get("result")
             cells = [f"{result[unit]:,.0f}" for unit in ("env_steps_per_s", "agent_steps_per_s")] if result else [row["status"], ""]
             rows.append([f"{mode}: {setting}", *cells])
+    if data["kernels"]:
+        lines += [table(["kernels_bench", "µs a call", "TB/s"], [[name, f"{one['us']:,.1f}", f"{one.get('bytes_per_second', 0) / 1e12:.2f}"]
+                                                              for name, one in data["kernels"].items()]), ""]
     missing = [mode for mode, found in data["bench"].items() if not found]
     if rows:
         lines += [table(["wdtrain bench", "env/s", "agent/s"], rows), ""]

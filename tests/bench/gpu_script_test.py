@@ -1,6 +1,5 @@
 """gpu.sh with a stub instead of the program: how it reports steps that pass, fail, hang, are skipped, run out of
-time, or are left out because they have passed. Also with the emulated GPU, in another folder, from a pack of
-gpu_pack.sh: so its commands and the pack are right."""
+time, or are left out because they have passed. gpu_pack_slow_test.py runs it with the emulated GPU."""
 
 import json
 import os
@@ -14,7 +13,8 @@ SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
 
 TESTS = SCRIPT.parents[1]
 GPU_TESTS = [str(path.relative_to(TESTS)) for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
-PARTS = ["check", "bench", "sweep", "tests", "learn", "peers", "sanitize", "install"]
+CALLS = [["kernels", "profile", "sweep", "small"], ["peers", "check"]]
+PARTS = [*CALLS[0], *CALLS[1], "bench", "tests", "learn", "sanitize", "install"]
 
 WDTRAIN = """#!/bin/sh
 case "$*" in
@@ -37,6 +37,7 @@ def build(tmp_path):
     folder = tmp_path / "build"
     (folder / "tests").mkdir(parents=True)
     program(folder / "wdtrain_emulated", WDTRAIN)
+    program(folder / "tests" / "kernels_bench", "#!/bin/sh\nexit 1\n")
     for test in GPU_TESTS:
         program(folder / "tests" / f"test.{test.split('/')[0]}", "#!/bin/sh\necho '[  PASSED  ] 3 tests.'\n")
     return folder
@@ -60,8 +61,27 @@ def test_each_part_takes_at_most_nine_minutes():
     assert tests <= set().union(*parts.values()), "every test that needs a GPU has a step"
     assert {"twins_gpu_test", "linear_gpu_test", "executor_gpu_test"} <= set(parts["check"]), "the first call says whether anything works"
     assert {"bench_env", "bench_act_tf32", "bench_train_tf32", "bench_train_bf16", "bench_train_fp32", "bench_train_table"} <= set(parts["bench"])
-    assert "peers" in parts["peers"]
+    assert {"peers_fp32", "peers_tf32"} == set(parts["peers"])
+    assert "kernels" in parts["kernels"]
+    assert {"profile_bf16", "profile_bf16_16384", "profile_tf32", "profile_shipped_tf32"} == set(parts["profile"])
+    assert {"sweep_bf16", "sweep_kept_bf16", "sweep_tf32", "sweep_kept_tf32", "sweep_table"} <= set(parts["sweep"])
+    assert {"bench_cartpole", "bench_pendulum_sac", "bench_cartpole_dqn", "bench_pendulum_td3_large", "bench_act_bf16"} == set(parts["small"])
     assert {"memcheck", "racecheck", "initcheck", "synccheck"} <= set(parts["sanitize"])
+
+
+def test_two_calls_of_less_than_twelve_minutes_measure_what_matters():
+    calls = [limits_of("--no_build", "--call", number) for number in (1, 2)]
+    for call, parts in zip(calls, CALLS):
+        assert call == limits_of("--no_build", "--parts", ",".join(parts))
+        assert sum(call.values()) <= 540
+    assert sum(sum(call.values()) for call in calls) < 12 * 60
+
+
+def test_profiles_are_of_iterations_alone():
+    lines = [line for line in run("--dry_run", "--no_build", "--parts", "profile").stdout.splitlines()]
+    assert lines and all(" profile " in line for line in lines)
+    text = SCRIPT.read_text()
+    assert "--profile=4 --set eval.every=0 --set saving.metrics_log_freq=100" in text
 
 
 def test_all_parts_are_the_default():
@@ -79,10 +99,10 @@ def call(build, tmp_path, *options, **settings):
 
 
 def test_every_step_is_accounted_for(build, tmp_path):
-    done, report, steps = call(build, tmp_path, "--parts", "check,bench,tests,sanitize", "--seconds", 20, environment={"WD_COMMIT": "c0ffee"})
+    done, report, steps = call(build, tmp_path, "--parts", "kernels,check,bench,tests,sanitize", "--seconds", 20, environment={"WD_COMMIT": "c0ffee"})
     assert done.returncode == 1, done.stdout + done.stderr
     outcome = {name: step["outcome"] for name, step in steps.items()}
-    assert outcome["gpu"] == "skipped"
+    assert outcome["gpu"] == "skipped" and outcome["kernels"] == "failed (1)"
     assert outcome["twins_gpu_test"] == "passed"
     assert outcome["bench_env"] == "passed"
     assert outcome["bench_train_tf32"].startswith("stopped after")
@@ -120,6 +140,17 @@ def test_a_call_that_is_killed_keeps_what_it_has(build, tmp_path):
     assert report["bench"]["env"]["env_steps_per_s"] == 1234.5 and report["steps"][-1]["step"] == "bench_env"
 
 
+def test_all_results_come_back_in_one_file_after_each_step(build, tmp_path):
+    """Also where the files' own folders do not come back."""
+    back = tmp_path / "back"
+    back.mkdir()
+    call(build, tmp_path, "--parts", "small", environment={"OUT": str(back)})
+    names = subprocess.run(["tar", "tf", back / "gpu.tar"], capture_output=True, text=True, check=True).stdout.split()
+    assert [path.name for path in back.iterdir()] == ["gpu.tar"]
+    assert "gpu/./steps.tsv" in names and "gpu/./bench_act_bf16.json" in names
+    assert any(name.endswith("-gpu-standin.json") for name in names), names
+
+
 def test_skipped_is_no_pass(build, tmp_path):
     program(build / "tests" / "test.kernels", "#!/bin/sh\necho '[  SKIPPED ] 1 test'\n")
     done, _, steps = call(build, tmp_path, "--parts", "check")
@@ -142,7 +173,7 @@ echo "[  PASSED  ] 1 test."
     assert all(call.startswith("1 --tool ") and "--gtest_filter=" in call for call in calls), calls
 
 
-@pytest.mark.parametrize("arguments", [["--device", "tpu"], ["--parts", "bench,"], ["--parts", "all"], ["--seconds", "ten"], ["--fast"], ["--out"]])
+@pytest.mark.parametrize("arguments", [["--device", "tpu"], ["--parts", "bench,"], ["--parts", "all"], ["--call", "3"], ["--seconds", "ten"], ["--fast"], ["--out"]])
 def test_wrong_usage(arguments):
     done = run(*arguments)
     assert done.returncode == 2
@@ -154,39 +185,3 @@ def test_a_gpu_test_that_skips_itself_fails_where_a_gpu_is_needed(tmp_path):
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "WD_NEED_GPU": "1"}
     done = subprocess.run([Path(os.environ["WD_BUILD_DIR"]) / "tests/test.kernels", "--file=kernels/twins_gpu_test.cpp"], capture_output=True, text=True, env=hidden)
     assert done.returncode == 1 and "WD_NEED_GPU=1, but " in done.stderr, done.stderr[-300:]
-
-
-# Everything that a copy of the tracked files has and the pack does not.
-TRACKED = ["configs", "envs", "tests"]
-
-
-@pytest.mark.skipif("WD_SLOWDOWN" in os.environ, reason="sanitizers leave the emulated GPU out")
-def test_a_pack_works_in_another_folder(tmp_path):
-    """With the build's own folder and the toolkit hidden, as on a machine that has neither."""
-    source, build, there = SCRIPT.parents[2], Path(os.environ["WD_BUILD_DIR"]), tmp_path / "there"
-    for name in TRACKED:
-        shutil.copytree(source / name, there / name)
-    packed = subprocess.run([source / "tests/bench/gpu_pack.sh", "--build_dir", build, "--out", there / ".gpu", "--emulated"], capture_output=True, text=True)
-    assert packed.returncode == 0, packed.stderr
-    megabytes = sum(path.stat().st_size for path in (there / ".gpu").rglob("*") if path.is_file() and not path.is_symlink() and "emulated" not in path.name) / 1e6
-    assert megabytes < 25, packed.stdout  # 64 MB can be carried at once, with the tracked files
-    hidden = [build, *{path.resolve().parent for path in Path("/usr/local").glob("cuda*/lib64")}]
-    hide = " && ".join(f"mount -t tmpfs none {folder}" for folder in hidden)
-    work = f"""cd {there} && . .gpu/there.sh && tests/bench/gpu.sh --device emulated --no_build --parts check,bench,sweep,tests --out results
-        code=$?; [ $code = 3 ] || exit $code"""
-    script = f"mount --make-rprivate / && {hide} || exit 77\n{work}"
-    done = subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, timeout=500,
-                          env={**os.environ, "WD_SLOWDOWN": "4", "PATH": f"{Path(shutil.which('python3')).parent}:{os.environ['PATH']}"})
-    if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip(f"no mount namespaces here: {done.stderr}")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    (path,) = (there / "results").glob("*-gpu-standin.json")
-    report = json.loads(path.read_text())
-    steps = {step["step"]: step for step in report["steps"]}
-    for name, step in steps.items():
-        expected = "skipped" if name in ("gpu", "warm_up") or name.endswith("_gpu_test") else "passed"
-        assert step["outcome"] == expected, step
-    assert report["commit"] == (there / ".gpu/commit").read_text().strip()
-    single = {name: found for name, found in report["bench"].items() if "rows" not in found}
-    assert len(single) == 8 and all(found["env_steps_per_s"] > 0 for found in single.values())
-    assert {"sweep_chunks", "sweep_envs", "sweep_table"} < set(report["bench"]) and set(report["profiles"]) == {"tf32", "bf16", "shipped_tf32"}

@@ -1,5 +1,6 @@
 // kernels_bench.cpp: each kernel on its own, at the sizes of two games, on the CPU and on the GPU if there is
-// one.
+// one. Kernels of rows also run with the rows of a chunk (16,384 and 65,536) and of a step of the headline
+// training (204,800: 2,048 replicas of 100 runners), on the CPU with the fewest.
 //
 //   build/tests/kernels_bench --benchmark_filter=loss
 //
@@ -13,8 +14,11 @@
 
 #include "kernels/adam.h"
 #include "kernels/assign_minibatches.h"
+#include "kernels/entities.h"
 #include "kernels/episodes.h"
+#include "kernels/finite.h"
 #include "kernels/gather.h"
+#include "kernels/layer_norm.h"
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
@@ -49,7 +53,7 @@ struct Game {
 
 // tag_continuous stands for its runners: 5 taggers and 100 runners, full observation, 2 x 256 units.
 const Game kGames[] = {{"cartpole", 32, 256, 1, {2}, 4, 4'675},
-                       {"tag_continuous", 20, 100, 100, {11, 11}, 729, 258'560}};
+                       {"tag_continuous", 20, 100, 100, {21, 21}, 729, 263'723}};
 
 // Owns the arrays of a kernel and counts the bytes to move each of them once.
 class Arrays {
@@ -73,6 +77,8 @@ class Arrays {
     return make<std::int32_t>(at::tensor(values, at::kInt).to(options(at::kInt).device()));
   }
   std::int64_t bytes() const { return bytes_; }
+  at::TensorOptions there(at::ScalarType type) const { return options(type); }
+  float* own(at::Tensor tensor) { return make<float>(std::move(tensor)); }
   void moved_again(std::int64_t bytes) { bytes_ += bytes; }
 
  private:
@@ -106,14 +112,16 @@ void run(benchmark::State& state, Device device, std::int64_t items, std::int64_
   state.SetBytesProcessed(total * bytes);
 }
 
-void bench_sample(benchmark::State& state, const Game& game, Device device) {
+// With `rows`, of the headline training's outputs: rows begin at multiples of 16 bytes.
+std::int64_t output_stride(const ActionLayout& layout) { return (layout.columns() + 1 + 3) / 4 * 4; }
+
+void bench_sample(benchmark::State& state, const Game& game, Device device, std::int64_t rows) {
   Arrays arrays(device);
-  const std::int64_t rows = game.step_rows();
   SampleArgs args;
   args.rows = rows;
   args.num_agents = game.agents;
   args.layout = game.layout();
-  args.output_stride = args.value_stride = args.layout.columns() + 1;
+  args.output_stride = args.value_stride = output_stride(args.layout);
   args.output = arrays.floats(rows * args.output_stride);
   args.value_in = args.output + args.layout.columns();
   args.key = RandomKey::of(1, Stream::kAction);
@@ -126,16 +134,16 @@ void bench_sample(benchmark::State& state, const Game& game, Device device) {
   });
 }
 
-void bench_loss(benchmark::State& state, const Game& game, Device device) {
+void bench_loss(benchmark::State& state, const Game& game, Device device, std::int64_t rows) {
   Arrays arrays(device);
   LossArgs args;
-  const std::int64_t rows = args.rows =
-      std::min<std::int64_t>(game.rows(), 16'384);  // as in one chunk of an update
+  args.rows = rows;
   args.layout = game.layout();
   const int columns = args.layout.columns();
   args.ppo = true;
-  args.output_stride = args.value_stride = args.grad_stride = args.value_grad_stride = columns + 1;
-  args.output = arrays.floats(rows * (columns + 1));
+  const std::int64_t stride = output_stride(args.layout);
+  args.output_stride = args.value_stride = args.grad_stride = args.value_grad_stride = stride;
+  args.output = arrays.floats(rows * stride);
   args.value = args.output + columns;
   args.action = arrays.choices(rows * args.layout.action_width(), game.heads[0]);
   args.old_log_prob = arrays.floats(rows);
@@ -143,7 +151,7 @@ void bench_loss(benchmark::State& state, const Game& game, Device device) {
   args.advantage = arrays.floats(rows);
   args.target = arrays.floats(rows);
   args.mask = arrays.flags(rows, 0.9);
-  args.output_grad = arrays.floats(rows * (columns + 1));
+  args.output_grad = arrays.floats(rows * stride);
   args.value_grad = args.output_grad + columns;
   args.row_sums = arrays.floats(kNumLossSums * rows);
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { loss(queue, args); });
@@ -310,6 +318,76 @@ void bench_table_backward(benchmark::State& state, const Game&, Device device) {
   run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_backward(queue, args); });
 }
 
+// The search of a step's observations, in float32 or bfloat16.
+void bench_search(benchmark::State& state, Device device, std::int64_t rows, bool bfloat16) {
+  Arrays arrays(device);
+  const std::int64_t n = rows * 736;
+  const FloatArray x{arrays.zeros(bfloat16 ? n / 2 : n), n, bfloat16};
+  Arrays small(device);
+  std::int64_t* const first = small.indices(1, 1);
+  run(state, device, n, arrays.bytes(), [&](Queue queue) { first_not_finite(queue, x, first); });
+}
+
+// The three nearest taggers and runners, of the runners of units of 105 agents that know their headings.
+void bench_entities(benchmark::State& state, Device device, std::int64_t rows) {
+  constexpr int kAgents = 105, kFeatures = 7, kOwn = 6, kRows = 100;
+  Arrays arrays(device);
+  std::vector<std::int32_t> agent(kRows);
+  std::iota(agent.begin(), agent.end(), kAgents - kRows);
+  EntitiesArgs args;
+  EntityShape& shape = args.shape;
+  shape.num_lists = 1;
+  shape.nearest = 3;
+  shape.half_distance = 0.05f;
+  EntityListShape& list = shape.list[0];
+  list.count = kAgents - 1;
+  list.kinds = list.num_features = 2;
+  list.x = {0, 1, true};
+  list.y = {1, 1, true};
+  list.feature[0] = {2, 1, false};
+  list.feature[1] = {3, 1, false};
+  list.heading = {4, 1, false};
+  list.kind = {5, 1, false};
+  list.presence = {6, 1, false};
+  shape.num_own = 1;
+  shape.own_begin[0] = kFeatures;
+  shape.own_count[0] = kOwn;
+  shape.heading_cos = kFeatures + 1;
+  shape.heading_sin = kFeatures + 2;
+  const std::int64_t units = rows / kRows;
+  args.rows = units * kRows;
+  args.source = {.stride = kFeatures + kOwn, .agents = kAgents, .rows_per_unit = kRows};
+  args.source.agent = arrays.of(agent);
+  at::Tensor table =
+      at::randn({units * kAgents, args.source.stride}, at::kFloat).mul_(0.3f).to(arrays.there(at::kFloat));
+  table.select(1, 5).copy_(at::randint(2, {units * kAgents}, arrays.there(at::kFloat)));  // kinds
+  table.select(1, 6).fill_(1.0f);                                                         // all present
+  args.source.floats = arrays.own(table);
+  args.feature_stride = (shape.width() + 3) / 4 * 4;
+  args.features = arrays.floats(args.rows * args.feature_stride);
+  args.found = arrays.choices(args.rows * shape.slots(), 1);
+  run(state, device, args.rows, arrays.bytes(), [&](Queue queue) { entities(queue, args); });
+}
+
+// The normalization of a hidden layer of 256 units.
+void bench_layer_norm(benchmark::State& state, Device device, std::int64_t rows, bool bfloat16) {
+  constexpr int kWidth = 256;
+  Arrays arrays(device);
+  LayerNormArgs args{.rows = rows, .stride = kWidth, .width = kWidth};
+  args.scale = arrays.floats(kWidth);
+  args.shift = arrays.floats(kWidth);
+  args.normalized = arrays.floats(rows * kWidth);
+  arrays.moved_again(rows * kWidth * 4);
+  args.inverse_std = arrays.floats(rows);
+  float* const y = arrays.zeros(bfloat16 ? rows * kWidth / 2 : rows * kWidth);
+  if (bfloat16) {
+    args.y.halves = reinterpret_cast<std::uint16_t*>(y);
+  } else {
+    args.y.floats = y;
+  }
+  run(state, device, rows, arrays.bytes(), [&](Queue queue) { layer_norm(queue, args); });
+}
+
 // The cost of a profiling scope while --profile is off.
 void bench_idle_scope(benchmark::State& state) {
   for (auto _ : state) {
@@ -331,6 +409,45 @@ void add(const char* kernel, Bench bench, Device device, std::string_view only =
   }
 }
 
+constexpr std::int64_t kChunk = 16'384, kRows[] = {kChunk, 65'536, 204'800};
+
+// Registers `bench(state, rows)` as NAME/ROWS for all numbers of rows, on the CPU for the fewest.
+template <typename Call>
+void add_rows(const std::string& name, Device device, Call bench) {
+  for (const std::int64_t rows : kRows) {
+    if (!device.is_cuda() && rows != kChunk) continue;
+    benchmark::RegisterBenchmark(concat(name, "/", rows, "/", device.is_cuda() ? "cuda" : "cpu").c_str(),
+                                 [=](benchmark::State& state) { bench(state, rows); })
+        ->UseRealTime();
+  }
+}
+
+void add_all_rows(Device device) {
+  using State = benchmark::State;
+  const Game& headline = kGames[1];
+  add_rows("sample/2x21", device,
+           [=, &headline](State& state, std::int64_t rows) { bench_sample(state, headline, device, rows); });
+  add_rows("loss/2x21", device,
+           [=, &headline](State& state, std::int64_t rows) { bench_loss(state, headline, device, rows); });
+  add_rows("entities", device, [=](State& state, std::int64_t rows) { bench_entities(state, device, rows); });
+  for (const bool halves : {false, true}) {
+    const std::string type = halves ? "bf16" : "fp32";
+    add_rows("search/" + type, device,
+             [=](State& state, std::int64_t rows) { bench_search(state, device, rows, halves); });
+    if (halves && !device.is_cuda()) continue;  // there rounded activations are floats
+    add_rows("layer_norm/" + type, device,
+             [=](State& state, std::int64_t rows) { bench_layer_norm(state, device, rows, halves); });
+  }
+}
+
+void bench_sample_of_step(benchmark::State& state, const Game& game, Device device) {
+  bench_sample(state, game, device, game.step_rows());
+}
+
+void bench_loss_of_chunk(benchmark::State& state, const Game& game, Device device) {
+  bench_loss(state, game, device, std::min(game.rows(), kChunk));
+}
+
 }  // namespace
 }  // namespace wd
 
@@ -341,8 +458,8 @@ int main(int argc, char** argv) {
   if (wd::why_no_gpu().empty()) devices.push_back(wd::select_device(wd::DeviceRequest::kCuda));
   benchmark::AddCustomContext("threads", std::to_string(wd::num_threads()));
   for (const wd::Device device : devices) {
-    wd::add("sample", wd::bench_sample, device);
-    wd::add("loss", wd::bench_loss, device);
+    wd::add("sample", wd::bench_sample_of_step, device);
+    wd::add("loss", wd::bench_loss_of_chunk, device);
     wd::add("returns", wd::bench_returns, device);
     wd::add("assign_minibatches", wd::bench_assign_minibatches, device);
     wd::add("gather", wd::bench_gather, device);
@@ -352,6 +469,7 @@ int main(int argc, char** argv) {
     wd::add("adam", wd::bench_adam, device);
     wd::add("table_forward", wd::bench_table_forward, device, "tag_continuous");
     wd::add("table_backward", wd::bench_table_backward, device, "tag_continuous");
+    wd::add_all_rows(device);
     if (!device.is_cuda()) wd::add("product", wd::bench_product, device);
   }
   benchmark::RegisterBenchmark("idle_scope", wd::bench_idle_scope);

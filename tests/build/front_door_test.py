@@ -141,3 +141,29 @@ def test_other_presets_have_folders_of_their_own(machine):
     tests = machine("test", "--preset", "asan", "-R", "config")
     assert tests["configured"] == configured("asan", "build-asan", "ON", fresh=False)
     assert "--test-dir build-asan " in tests["tested"][0] and tests["tested"][0].endswith("-R config")
+
+
+def test_a_change_of_what_runs_on_gpu_machines_adds_its_slow_test(machine, tmp_path):
+    """Compared with main, or on main with the commit before."""
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    def slow():
+        return [call for call in machine("test")["tested"] if "gpu_pack_slow_test" in call]
+
+    (tmp_path / "tests/bench").mkdir()
+    git("init", "-b", "main")
+    for name in ("wd", "tests/bench/gpu.sh"):
+        (tmp_path / name).open("a").write("# 1\n")
+        git("add", "wd", "tests/bench")
+        git("commit", "-m", name)
+    assert len(slow()) == 1
+    (tmp_path / "wd").open("a").write("# 2\n")
+    git("commit", "-am", "other")
+    assert slow() == []
+    git("checkout", "-b", "work")
+    (tmp_path / "tests/bench/gpu.sh").open("a").write("# 2\n")
+    assert len(slow()) == 1
+    git("commit", "-am", "changed")
+    assert len(slow()) == 1
+    assert len(machine("test", "-R", "config")["tested"]) == 1

@@ -180,6 +180,27 @@ def test_a_training_that_ends_early_tells_what_was_seen(tmp_path):
     assert profile["iterations"] == 2
 
 
+def test_an_evaluation_is_no_part_of_a_profile(tmp_path):
+    """Its window, of iterations 3 to 6, ends before the evaluation after iteration 4."""
+    _, profile = train_profiled(tmp_path / "run", "--profile=4", "--total_steps", 64 * 8, "--set", "eval.every=4", "--set", "eval.episodes=8")
+    assert (profile["iterations"], profile["env_steps"]) == (2, 2 * 64)
+    calls = {(one["phase"], one["operation"]): one["calls"] for one in profile["operations"]}
+    assert not [name for name in calls if name[0] == "other" and "step" in name[1]], calls
+    assert profile["phases_s"]["other"] < 0.2 * profile["seconds"]
+
+
+def test_an_evaluation_at_the_end_is_no_part_of_a_profile(tmp_path):
+    _, profile = train_profiled(tmp_path / "run", "--profile=9", "--total_steps", 64 * 6, "--set", "eval.every=100", "--set", "eval.episodes=8")
+    assert profile["iterations"] == 4
+    assert profile["phases_s"]["other"] < 0.2 * profile["seconds"]
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_phases_of_a_profile_sum_to_at_most_its_seconds(tmp_path, iterations):
+    _, profile = train_profiled(tmp_path / "run", f"--profile={iterations}", "--total_steps", 64 * 8)
+    assert 0.8 * profile["seconds"] < sum(profile["phases_s"].values()) <= profile["seconds"]
+
+
 def test_profile_refuses(tmp_path):
     done = wdtrain("--env", "cartpole", "--profile=0", "--run_dir", tmp_path / "run")
     assert done.returncode == 2 and "--profile 0: must be in [1, 1e6]" in done.stderr

@@ -32,6 +32,15 @@ def learned(folder):
     return [{name: value for name, value in row.items() if is_chosen(name) and value is not None} for row in rows(folder)]
 
 
+def test_a_profile_is_of_iterations_alone(tmp_path):
+    """Neither the start of the tracer nor the evaluation after iteration 4 is in its window."""
+    output(*SMALL, "--num_gpus", 1, "--total_steps", 160 * 8, "--profile=4", "--set", "eval.every=4", "--set", "eval.episodes=10",
+           "--run_dir", tmp_path / "run")
+    profile = json.loads((tmp_path / "run" / "profile.json").read_text())
+    assert (profile["device"], profile["iterations"], profile["env_steps"]) == ("cuda", 2, 2 * 160)
+    assert 0.5 * profile["seconds"] < sum(profile["phases_s"].values()) <= profile["seconds"]
+
+
 @pytest.mark.parametrize("graphs", ["true", "false"])
 def test_two_workers_learn_what_one_learns(tmp_path, graphs):
     for workers in (1, 2):

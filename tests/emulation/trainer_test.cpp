@@ -205,7 +205,8 @@ TEST_P(EmulatedFailures, NothingIsLearnedFromWhatIsNotFinite) {
 // One of each way to learn: the others share its code, and the test takes seconds.
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedFailures,
                          testing::Values(graph_case("a2c"), graph_case("ppo"), graph_case("dqn"),
-                                         graph_case("td3"), graph_case("sac"), graph_case("normalized_bf16")),
+                                         graph_case("td3"), graph_case("sac"), graph_case("normalized_bf16"),
+                                         graph_case("entities"), graph_case("normalized_inputs")),
                          name_of);
 
 TEST(EmulatedActor, ThatRefusesAStepStopsItsCriticsToo) {

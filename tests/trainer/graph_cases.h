@@ -6,9 +6,11 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "src/device/device.h"
 #include "src/device/graph.h"
 #include "src/device/pace.h"
+#include "src/recorded/recording.h"
 #include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
 #include "tests/support.h"
@@ -27,15 +30,48 @@ namespace wd {
 
 inline constexpr Device kGpu = {DeviceKind::kCuda, 0};
 
+// A folder of this process that is gone after it.
+struct OwnFolder {
+  std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / ("graph_cases_" + std::to_string(::getpid()));
+  ~OwnFolder() {
+    std::error_code none;
+    std::filesystem::remove_all(path, none);
+  }
+};
+
+// Records rollouts of an untrained policy `shared` in `env`, and returns their folder.
+inline std::string recording_of(const std::string& env, std::vector<std::string> settings) {
+  constexpr int kRollouts = 4;
+  static const OwnFolder own;
+  const std::filesystem::path folder = own.path / env;
+  std::filesystem::remove_all(folder);
+  settings.push_back("policy={shared: {algorithm: A2C}}");
+  const Experiment setup = make_setup(env, settings);
+  Trainer trainer(setup.config, *setup.environment, {});
+  PolicyBuffers& buffers = trainer.trajectory().policies()[0];
+  const int steps = trainer.trajectory().steps();
+  RecordingWriter writer(folder / "shared", buffers,
+                         recording_metadata(setup.config.name, setup.environment->spec(), buffers),
+                         kRollouts * steps, 1 << 20);
+  for (int i = 0; i < kRollouts; ++i) {
+    trainer.rollout();
+    writer.append(steps);
+  }
+  return folder.string();
+}
+
 struct GraphCase {
   const char *name, *env, *policy;
   const char* setting = "trainer.precision=fp32";
+  bool offline = false;  // learns from a recording
 
   Experiment setup(bool graphs, const std::vector<std::string>& size = {
                                     "trainer.num_envs=64", "trainer.train_batch_size=640"}) const {
     std::vector<std::string> settings = size;
     settings.insert(settings.end(),
                     {setting, graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", policy});
+    if (offline) settings.push_back("trainer.offline=" + recording_of(env, size));
     return make_setup(env, settings);
   }
 };
@@ -123,7 +159,30 @@ inline constexpr GraphCase kGraphCases[] = {
      "policy={tagger: {algorithm: PQN, model: {dueling: true}}, runner: {algorithm: PQN, model: {input: "
      "choices}}}"},
     {"pqn_tables", "tag_continuous", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}",
-     "trainer.observations=table"}};
+     "trainer.observations=table"},
+    {"entities", "tag_continuous",
+     "policy={tagger: {algorithm: PPO, num_epochs: 2, num_minibatches: 2, normalize_value: true, model: "
+     "{input: "
+     "entities}}, runner: {algorithm: A2C, reuse_activations: true, model: {input: entities, nearest: 2}}}",
+     "trainer.observations=table"},
+    {"entities_bf16", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, model: {input: entities}}, runner: {algorithm: PPO, model: {input: "
+     "entities, pool: mean_max}}}",
+     "trainer.precision=bf16"},
+    {"gsde", "pendulum",
+     "policy={shared: {algorithm: PPO, model: {distribution: gsde, noise_every: 3, initial_log_std: -1}}}"},
+    {"normalized_inputs", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, model: {normalize_input: true}}, runner: {algorithm: PPO, "
+     "normalize_value: "
+     "true, model: {normalize_input: true, separate_value: true}}}"},
+    {"offline", "cartpole",
+     "policy={shared: {algorithm: DQN, batch_size: 16, replay_ratio: 0.5, target_every: 120}}",
+     "trainer.precision=fp32", true}};
+
+// Networks of LibTorch's, which the emulated GPU cannot place.
+inline constexpr GraphCase kModuleCases[] = {
+    {"gru", "cartpole",
+     "policy={shared: {algorithm: PPO, num_minibatches: 2, model: {type: gru, width: 16}}}"}};
 
 inline GraphCase graph_case(std::string_view name) {
   return *std::ranges::find_if(kGraphCases, [&](const GraphCase& one) { return one.name == name; });

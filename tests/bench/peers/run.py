@@ -1,8 +1,9 @@
 """Runs all peers one after the other, prints a table, and writes docs/benchmarks/DATE-peers-DEVICE.json.
 
     tests/bench/peers/setup.sh
-    .venv-peers/bin/python tests/bench/peers/run.py --cpu [--pairs 5] [--seconds 10] [--out FILE]
+    .venv-peers/bin/python tests/bench/peers/run.py --cpu [--pairs 5] [--seconds 10] [--only TEXT] [--precision tf32] [--out FILE]
 
+Without .venv-peers, peers run with the Python that runs this script, which may have some of them.
 Does not build anything: uses the existing build/wdtrain. Peers that cannot run here are listed in the
 table and in the file, with the reason. Nothing else should be running, because both sides use all cores.
 """
@@ -14,14 +15,18 @@ import pathlib
 import subprocess
 import sys
 
-from side_by_side import PYTHON, ROOT, shown
+from side_by_side import PRECISIONS, ROOT, peers_python, shown
 
 HERE = pathlib.Path(__file__).parent
 SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "cartpole", "rltools_pendulum", "pendulum", "warpdrive_gpu"]
 
 
 def run(script, arguments):
-    command = [PYTHON, HERE / f"{script}.py", "--pairs", arguments.pairs, "--seconds", arguments.seconds, "--device", arguments.device]
+    command = [peers_python(), HERE / f"{script}.py", "--pairs", arguments.pairs, "--seconds", arguments.seconds, "--device", arguments.device]
+    if arguments.only:
+        command += ["--only", arguments.only]
+    if arguments.precision != "fp32":
+        command += ["--precision", arguments.precision]
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
     if done.returncode != 0:
         return {"peer": script, "failed": f"{shown(command)} ended with {done.returncode}; its messages are above", "comparisons": {}, "not_run": {}}
@@ -58,19 +63,19 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--scripts", nargs="+", choices=SCRIPTS, default=SCRIPTS)
+    parser.add_argument("--only", help="make only the comparisons whose name holds this")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32", help="tf32: of scripts that know it, on a GPU")
     parser.add_argument("--setup", action="store_true", help="install the peers first")
     parser.add_argument("--out", type=pathlib.Path, help="in place of docs/benchmarks/DATE-peers-DEVICE.json")
     arguments = parser.parse_args()
     if arguments.setup:
         subprocess.run([HERE / "setup.sh", {"cpu": "cpu", "gpu": "cuda"}[arguments.device]], check=True)
-    if not PYTHON.exists():
-        parser.error("the peers are not installed: run tests/bench/peers/setup.sh, or add --setup")
     date = datetime.date.today().isoformat()
     out = arguments.out or ROOT / f"docs/benchmarks/{date}-peers-{arguments.device}.json"
     reports = []
     for script in arguments.scripts:  # save after each script, so that results survive if the time runs out
         reports.append(run(script, arguments))
-        out.write_text(json.dumps({"date": date, "command": shown([PYTHON, *sys.argv]), "reports": reports}, indent=2) + "\n")
+        out.write_text(json.dumps({"date": date, "command": shown([peers_python(), *sys.argv]), "reports": reports}, indent=2) + "\n")
     print(table(reports))
     print(f"written to {shown([out])}")
     broken = any("failed" in report or any(why.startswith("failed") for why in report["not_run"].values()) for report in reports)

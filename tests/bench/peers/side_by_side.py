@@ -18,7 +18,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WDTRAIN = pathlib.Path(os.environ.get("WDTRAIN", ROOT / "build/wdtrain"))
-PYTHON = ROOT / ".venv-peers/bin/python"
+PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32"}  # ours, and jax's names for them
+
+
+def peers_python():
+    """The Python in which setup.sh installed the peers, or the one that runs this script."""
+    installed = ROOT / ".venv-peers/bin/python"
+    return installed if installed.exists() else pathlib.Path(sys.executable)
 
 
 class Unavailable(Exception):
@@ -138,9 +144,19 @@ def gpu():
 
 
 def commit():
+    """What was built: WD_COMMIT says it where there is no git, or no repository."""
+    if os.environ.get("WD_COMMIT"):
+        return os.environ["WD_COMMIT"]
+
     def git(*words):
         return subprocess.run(["git", *words], capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+    try:
+        head = git("rev-parse", "--short", "HEAD")
+    except OSError:
+        head = ""
+    if not head:
+        return "unknown"
+    return head + (" with changes" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def versions(*packages):
@@ -171,18 +187,18 @@ def report(options, name, description, packages, comparisons):
     json.dump({"peer": name, "what": description, "date": datetime.date.today().isoformat(), "commit": commit(),
                "machine": {**processor(), "cores": cores, "gpu": gpu()}, "device": options.device,
                "threads": f"both sides may use all {cores} cores, each by its own default; only the side that is measured runs",
-               "versions": versions(*packages), "command": shown([PYTHON, *sys.argv]), "pairs": options.pairs,
+               "versions": versions(*packages), "command": shown([peers_python(), *sys.argv]), "pairs": options.pairs,
                "comparisons": results, "not_run": skipped}, sys.stdout)
     print(flush=True)
 
 
-def jax_for(device):
-    """Imports jax on the device that both sides use. Products of float32 are computed in float32, as ours are;
+def jax_for(device, precision="fp32"):
+    """Imports jax on the device that both sides use. Products of float32 are computed in `precision`, as ours are;
     on a GPU jax would use TF32 by default, and would take most of the memory."""
     os.environ.setdefault("JAX_PLATFORMS", {"cpu": "cpu", "gpu": "cuda"}[device])
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
-    jax.config.update("jax_default_matmul_precision", "highest")
+    jax.config.update("jax_default_matmul_precision", PRECISIONS[precision])
     try:
         jax.devices()
     # AssertionError if jax has no plugin for the device.

@@ -2,7 +2,7 @@
 prints one JSON object to stdout.
 
     .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas N]
-                                                                   [--device cpu|gpu]
+                                                                   [--device cpu|gpu] [--precision fp32|tf32]
 
 "env" steps with actions drawn beforehand and sums all observations, which XLA does without writing the
 rows; ours writes them. "train" is A2C in rollouts of 20 steps with two policies of 2 x 256 units, on both
@@ -14,11 +14,14 @@ the replicas between as many host devices as there are cores (tag_continuous_tun
 "env, tuned peer" jax writes the rows of each step over those of the step before, which is faster than to sum them
 or to keep the rows of all steps; ours keeps them. The tuned peer runs in a process of its own, because XLA reads
 the number of devices, and glibc whether to use huge pages, when it starts.
+
+--precision tf32 is for a GPU: products of both sides then use its tensor cores, except for ours in "bf16". It leaves
+out tuned peers, which are compared with the plain one number by number.
 """
 
 import functools
 
-from side_by_side import JaxLoop, Ours, TunedProcess, comparison, jax_for, parser, report
+from side_by_side import PRECISIONS, JaxLoop, Ours, TunedProcess, Unavailable, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
 KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
@@ -86,16 +89,19 @@ def compare(options, name, mode):
     ours = Ours(options.device)
     tuned, bench_mode = mode.endswith("tuned peer"), "env" if mode.startswith("env") else "train"
     replicas = options.replicas or (1024 if options.device == "gpu" else 64 if tuned else 32)
+    if tuned and options.precision != "fp32":
+        raise Unavailable("tuned peers are compared in fp32 alone")
     if tuned:
         peer = TunedProcess("tag_continuous_tuned.py", [name, bench_mode], options, replicas)
     else:
-        peer = (env_only if mode == "env" else trained)(jax_for(options.device), name, replicas)
+        peer = (env_only if mode == "env" else trained)(jax_for(options.device, options.precision), name, replicas)
     settings, batch = our_settings(name), None
     if bench_mode == "train":
         of_policies, of_trainer = TRAINED[name][mode]
+        of_trainer = ([] if of_trainer == BF16 else [f"trainer.precision={options.precision}"]) + of_trainer
         settings += our_policies(of_policies) + of_trainer
         batch = STEPS * replicas
-    facts = {"agents": game_of(name).agents, "replicas": replicas, "steps": STEPS}
+    facts = {"agents": game_of(name).agents, "replicas": replicas, "steps": STEPS, "precision": options.precision}
     if tuned:
         facts |= peer.facts
         if bench_mode == "train":
@@ -111,8 +117,11 @@ def compare(options, name, mode):
 def main():
     options = parser(__doc__.splitlines()[0])
     options.add_argument("--replicas", type=int, help="32, for tuned peers 64, on a GPU 1024")
+    options.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of products of both sides; tf32 on a GPU alone")
     options = options.parse_args()
-    report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
+    if options.precision == "tf32" and options.device != "gpu":
+        raise SystemExit("tag_continuous_jax.py: --precision tf32 needs --device gpu: a CPU has no tensor cores")
+    report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; " + options.precision,
            ["jax", "jaxlib", "optax"],
            {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ["env", "env, tuned peer", *TRAINED[name]]})
 
