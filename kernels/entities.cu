@@ -1,5 +1,5 @@
-// entities.cu: a row per item, or a thing of a row. Features of a table are computed on the GPU by a block per
-// unit, which has the table and its rows of features in shared memory.
+// entities.cu: a row per item, or a thing of a row. On the GPU a block computes the features of a unit's table,
+// which it has in shared memory, together with the rows of features.
 #include "kernels/entities_body.h"
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// loss.cu: the loss. On the CPU it runs on the calling thread, because blocks of rows already run in parallel.
-// On the GPU a block's rows, masks and gradients are in shared memory, if a row is not too wide.
+// loss.cu: the loss. On the CPU it runs on the calling thread, because blocks of rows already run in
+// parallel. On the GPU a block's rows, masks and gradients are in shared memory, if a row is not too wide.
 #include "kernels/loss_body.h"
 
 #ifdef __CUDACC__

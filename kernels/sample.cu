@@ -1,5 +1,5 @@
-// sample.cu: sampling, one row per item. On the GPU a block's rows and masks are in shared memory, if a row is
-// not too wide.
+// sample.cu: sampling, one row per item. On the GPU a block's rows and masks are in shared memory, if a row
+// is not too wide.
 #include "kernels/sample_body.h"
 
 #ifdef __CUDACC__

@@ -25,8 +25,8 @@ struct EntitiesData {
   std::int64_t thing_stride() const { return shape.thing_width() + 1; }
 };
 
-// What an agent sees of others, of whom some are equally near, and of landmarks if it reads rows. `skipped`: of
-// a table the agents from 1 on have rows, except every skipped-th.
+// What an agent sees of others, of whom some are equally near, and of landmarks if it reads rows.
+// `skipped`: of a table the agents from 1 on have rows, except every skipped-th.
 inline EntitiesData random_entities(Draws& draws, const std::string& name, int nearest, bool knows_heading,
                                     std::int64_t rows, int num_others = 9, int skipped = 2) {
   const int kOthers = num_others, kAgents = kOthers + 1;
