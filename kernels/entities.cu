@@ -1,5 +1,5 @@
-// entities.cu: a row per item, or a thing of a row. On the GPU a block computes the features of a unit's table,
-// which it has in shared memory, together with the rows of features.
+// entities.cu: a row per item, or a thing of a row. On the GPU a block computes the features of a unit's
+// table, which it has in shared memory, together with the rows of features.
 #include "kernels/entities_body.h"
 
 #ifdef __CUDACC__

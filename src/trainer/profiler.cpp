@@ -21,8 +21,8 @@ void Profiler::before(Trainer& trainer) {
   } else {
     profile::start();
   }
-  // The tracer takes seconds to start, which belong to no phase. Both clocks start after it, the host's first and
-  // the phases' last, so that phases sum to at most the seconds.
+  // The tracer takes seconds to start, which belong to no phase. Both clocks start after it, the host's first
+  // and the phases' last, so that phases sum to at most the seconds.
   start_ = Clock::now();
   phases_ = trainer.phase_seconds();
 }

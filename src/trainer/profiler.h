@@ -35,8 +35,8 @@ class Profiler {
   // Call these around every iteration; after() returns the report when the last requested one is over.
   void before(Trainer& trainer);
   std::optional<ProfileReport> after(Trainer& trainer);
-  // Returns the report so far if training ends early, or does something else than iterations; none if there is
-  // nothing to report.
+  // Returns the report so far if training ends early, or does something else than iterations; none if there
+  // is nothing to report.
   std::optional<ProfileReport> end(Trainer& trainer);
 
  private:
