@@ -12,6 +12,7 @@
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
 #include "kernels/gather.h"
+#include "kernels/hidden_gradient.h"
 #include "kernels/layer_norm.h"
 #include "kernels/noise_gradient.h"
 #include "kernels/random_actions.h"

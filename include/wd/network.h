@@ -93,7 +93,8 @@ class Network {
   virtual const Layer* head() const { return nullptr; }
   // Width of the last hidden layer, whose activations latent() returns; 0: there is none.
   virtual int latent_size() const { return 0; }
-  // The activations of the last hidden layer, [rows, latent_size()] float32, that the last forward() of this
+  // The activations of the last hidden layer, [rows, latent_size()] float32 or bfloat16, that the last
+  // forward() of this
   // workspace computed: a view of the workspace.
   virtual at::Tensor latent(const Workspace& workspace) const;
 

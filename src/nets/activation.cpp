@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/hidden_gradient_body.h"
 #include "wd/detail/bfloat16.h"
 #include "wd/detail/vectors.h"
 #include "wd/math.h"
@@ -14,22 +15,16 @@ namespace {
 
 struct Relu {
   static constexpr bool kFused = true;
+  static constexpr Derivative kDerivative = Derivative::kRelu;
   static float value(float v) { return v < 0.0f ? 0.0f : v; }  // NaN stays NaN
-  static float backward(float grad, float activated) { return activated <= 0.0f ? 0.0f : grad; }
   static void forward_gpu(at::Tensor& x) { at::relu_(x); }
-  static void backward_gpu(at::Tensor& grad, const at::Tensor& activated) {
-    at::threshold_backward_out(grad, grad, activated, 0);
-  }
 };
 
 struct Tanh {
   static constexpr bool kFused = false;
+  static constexpr Derivative kDerivative = Derivative::kTanh;
   static float value(float v) { return tanh(v); }
-  static float backward(float grad, float activated) { return grad * (1.0f - activated * activated); }
   static void forward_gpu(at::Tensor& x) { at::tanh_(x); }
-  static void backward_gpu(at::Tensor& grad, const at::Tensor& activated) {
-    at::tanh_backward_out(grad, grad, activated);
-  }
 };
 
 // value[i] = f(value[i], i): a loop that the compiler vectorizes.
@@ -45,20 +40,20 @@ constexpr ActivationFunctions functions = {
     F::kFused,
     [](float* x, std::int64_t n) { each(x, n, [](float v, std::int64_t) { return F::value(v); }); },
     [](const float* activated, float* grad, std::int64_t n) {
-      each(grad, n, [=](float g, std::int64_t i) { return F::backward(g, activated[i]); });
+      each(grad, n, [=](float g, std::int64_t i) { return derive(F::kDerivative, g, activated[i]); });
     },
     [](float* x, std::int64_t n) {
       each(x, n, [](float v, std::int64_t) {
         return round_to_bfloat16(F::value(F::kFused ? v : round_to_bfloat16(v)));
       });
     },
-    [](const float* activated, float* grad, std::int64_t n, bool exact) {
+    [](const float* activated, float* grad, std::int64_t n) {
       each(grad, n, [=](float g, std::int64_t i) {
-        return round_to_bfloat16(F::backward(exact ? g : round_to_bfloat16(g), activated[i]));
+        return round_to_bfloat16(derive(F::kDerivative, round_to_bfloat16(g), activated[i]));
       });
     },
     F::forward_gpu,
-    F::backward_gpu,
+    F::kDerivative,
 };
 
 }  // namespace

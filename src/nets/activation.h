@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/hidden_gradient.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -15,13 +16,13 @@ struct ActivationFunctions {
   // On the CPU, in place on n numbers.
   void (*forward)(float* x, std::int64_t n);
   void (*backward)(const float* activated, float* grad, std::int64_t n);
-  // The same with results stored in bfloat16. Incoming sums are rounded to bfloat16 first unless `fused`,
-  // incoming gradients unless `exact`.
+  // The same with numbers stored in bfloat16: incoming gradients are rounded first, and so are incoming sums
+  // unless `fused`.
   void (*forward_bf16)(float* x, std::int64_t n);
-  void (*backward_bf16)(const float* activated, float* grad, std::int64_t n, bool exact);
-  // On a GPU, in place.
+  void (*backward_bf16)(const float* activated, float* grad, std::int64_t n);
+  // On a GPU, in place; and what kernels/hidden_gradient.h computes there.
   void (*forward_gpu)(at::Tensor& x);
-  void (*backward_gpu)(at::Tensor& grad, const at::Tensor& activated);
+  Derivative derivative;
 };
 
 const ActivationFunctions& functions_of(Activation activation);

@@ -23,10 +23,8 @@ class GpuLinear {
   virtual void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) = 0;
   // below [n, in] = grad [n, out] weight. Enqueues.
   virtual void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) = 0;
-  // weight_grad [out, in] += grad^T x, and bias_grad [out], if it is defined, += column sums of grad, both
-  // float32. Enqueues.
-  virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
-                               at::Tensor& bias_grad) = 0;
+  // weight_grad [out, in] float32 += grad^T x. Enqueues.
+  virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) = 0;
 };
 
 // tf32: float32 products may round their factors to a mantissa of 10 bits. Set by the library that has the

@@ -55,7 +55,7 @@ struct Product {
   std::int64_t m, n, k;
   bool add = false;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const at::Tensor* bias = nullptr;  // the epilogue adds it, or writes to it
+  const at::Tensor* bias = nullptr;  // the epilogue adds it
 };
 
 using Key = std::array<std::int64_t, 18>;
@@ -150,10 +150,7 @@ struct Products {
   cublasLtHandle_t handle = nullptr;
   cublasComputeType_t of_floats = CUBLAS_COMPUTE_32F;
   at::Tensor workspace;  // [kWorkspaceBytes]
-  at::Tensor bias_sum;   // [widest layer so far] float32
-  at::Tensor ones[2];    // [1, max rows so far] float32, bfloat16: for column sums without an epilogue
   std::map<Key, Plan> plans;
-  std::map<Key, Candidates> weight_candidates;  // of backward_weight()
 
   ~Products() {
     plans.clear();
@@ -167,7 +164,6 @@ struct Products {
   bool run_with(const Product& product, Plan& plan, std::size_t algorithm);
   bool try_to_run(const Product& product);
   void run(const Product& product);
-  const at::Tensor& row_of_ones(const at::Tensor& like, std::int64_t n);
 };
 
 Key Products::key(const Product& p) const {
@@ -262,13 +258,6 @@ void Products::run(const Product& p) {
            " and ", p.b.tensor.sizes());
 }
 
-// Returns at least n ones, as one row, with the dtype of `like`.
-const at::Tensor& Products::row_of_ones(const at::Tensor& like, std::int64_t n) {
-  at::Tensor& row = ones[like.scalar_type() == at::kFloat ? 0 : 1];
-  if (!row.defined() || row.size(1) < n) row = at::ones({1, n}, like.options());
-  return row;
-}
-
 class CudaLinear final : public GpuLinear {
  public:
   CudaLinear(at::Device device, bool tf32) {
@@ -281,8 +270,7 @@ class CudaLinear final : public GpuLinear {
                bool relu) override;
   void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) override;
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override;
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
-                       at::Tensor& bias_grad) override;
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override;
 
  private:
   Products products_;
@@ -312,47 +300,14 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
 }
 
-// Either one product whose epilogue also sums columns, or a product and then one with ones. The epilogue
-// overwrites the column sums, it does not add to them.
-void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
-                                 at::Tensor& bias_grad) {
-  Products& self = products_;
-  const std::int64_t out = grad.size(1), n = grad.size(0);
-  const Product plain{
-      .a = {x}, .b = {grad, true}, .d = weight_grad, .m = x.size(1), .n = out, .k = n, .add = true};
-  if (!bias_grad.defined()) return self.run(plain);
-  if (!self.bias_sum.defined() || self.bias_sum.size(0) < out)
-    self.bias_sum = at::empty({out}, bias_grad.options());
-  Product fused = plain;
-  fused.epilogue = CUBLASLT_EPILOGUE_BGRADB;
-  fused.bias = &self.bias_sum;
-  at::Tensor sums = bias_grad.view({1, out});
-  const Product columns{
-      .a = {grad}, .b = {self.row_of_ones(grad, n)}, .d = sums, .m = out, .n = 1, .k = n, .add = true};
-  const auto [at, is_new] = self.weight_candidates.try_emplace(self.key(fused));
-  if (is_new) {
-    constexpr std::size_t kCandidates = 2;
-    at->second = timed_algorithms::of(text_of("weights", self.key(fused)), kCandidates, [&] {
-      return Candidates(kCandidates, [&](std::size_t way) -> std::optional<double> {
-        if (way == 0) return self.plan_of(fused).candidates.seconds();
-        const std::optional<double> one = self.plan_of(plain).candidates.seconds(),
-                                    other = self.plan_of(columns).candidates.seconds();
-        return one && other ? std::optional(*one + *other) : std::nullopt;
-      });
-    });
-  }
-  const bool done = at->second.run([&](std::size_t candidate) {
-    if (candidate == 1) {
-      self.run(plain);
-      self.run(columns);
-      return true;
-    }
-    if (!self.try_to_run(fused)) return false;
-    bias_grad.add_(self.bias_sum.narrow(0, 0, out));
-    return true;
-  });
-  WD_CHECK(done, "cuBLASLt has no product for the weights of a layer of ", x.size(1), " inputs and ", out,
-           " outputs");
+void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) {
+  products_.run({.a = {x},
+                 .b = {grad, true},
+                 .d = weight_grad,
+                 .m = x.size(1),
+                 .n = grad.size(1),
+                 .k = grad.size(0),
+                 .add = true});
 }
 
 const bool registered = (make_gpu_linear =

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/hidden_gradient.h"
 #include "kernels/layer_norm.h"
 #include "kernels/units.h"
 #include "src/device/device.h"
@@ -160,12 +161,10 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   const bool cuda = device_.is_cuda(), rounded = shape_.precision == kBf16;
   const auto halves = cuda && rounded ? floats.dtype(at::kBFloat16) : floats;
   for (std::size_t l = 0; l < shape_.hidden.size(); ++l) {
-    const bool last = l + 1 == shape_.hidden.size();
     const std::int64_t width = cuda ? shape_.padded(shape_.hidden[l]) : shape_.hidden[l];
     // Padding stays 0. Rows that are never written hold 0, because NaN times a gradient of 0 would be NaN.
-    memory->hidden.push_back(at::zeros({rows, width}, last ? floats : halves));
+    memory->hidden.push_back(at::zeros({rows, width}, halves));
     if (with_gradients) memory->hidden_grad.push_back(at::zeros({rows, width}, halves));
-    if (with_gradients && last && cuda && rounded) memory->last_grad = at::zeros({rows, width}, floats);
     if (!shape_.layer_norm) continue;
     memory->normalized.push_back(at::zeros({rows, width}, floats));
     memory->inverse_std.push_back(at::zeros({rows}, floats));
@@ -173,6 +172,13 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   if (with_gradients && shape_.layer_norm && cuda && !shape_.hidden.empty()) {
     const int widest = *std::max_element(shape_.hidden.begin(), shape_.hidden.end());
     memory->norm_parts = at::empty({kNormParts, 2, widest}, floats);
+  }
+  if (with_gradients && rounded && !shape_.hidden.empty())
+    memory->output_grad = at::zeros({rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves);
+  if (with_gradients && cuda) {
+    std::int64_t widest = aligned(shape_.outputs, 4);
+    for (const int width : shape_.hidden) widest = std::max(widest, shape_.padded(width));
+    memory->bias_parts = at::empty({HiddenGradientArgs::kMaxParts, widest}, floats);
   }
   const std::int64_t first_width = shape_.padded(shape_.widths()[1]);
   if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))

@@ -33,8 +33,8 @@ struct MlpShape {
 // The common part of the perceptrons of all devices and precisions.
 class Mlp : public Network {
  public:
-  // On a GPU rows are padded. In bf16 on a GPU, the activations of all hidden layers except the last are
-  // bfloat16, and so are the gradients of all of them.
+  // On a GPU rows are padded. In bf16 on a GPU, the activations of hidden layers and their gradients are
+  // bfloat16, and so is the gradient of the output, if there are hidden layers.
   struct Memory final : Workspace {
     at::Tensor input;  // [rows, padded inputs] float32: observations that are stored in bfloat16
     // [rows, width] float32, where hidden[0] is bfloat16: the first layer's sums, and their gradient, if it
@@ -48,9 +48,9 @@ class Mlp : public Network {
     // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
     // sums; and [rows] float32, what they were multiplied by.
     std::vector<at::Tensor> normalized, inverse_std;
-    at::Tensor norm_parts;  // working memory of the gradients of scales and shifts, on a GPU
-    // [rows, width] float32, in bf16 on a GPU: the gradient of the last hidden layer, before rounding.
-    at::Tensor last_grad;
+    at::Tensor norm_parts;   // working memory of the gradients of scales and shifts, on a GPU
+    at::Tensor bias_parts;   // the same of the gradients of biases
+    at::Tensor output_grad;  // bf16: [rows, outputs], rounded
 
     std::unique_ptr<Workspace> view(std::int64_t begin, std::int64_t n,
                                     const Workspace& scratch) const override;
@@ -149,6 +149,11 @@ class MlpCpu : public Mlp {
   }
   // Rounds n gradients of sums as they are stored.
   virtual void round_gradient(float*, std::int64_t) const {}
+  // The gradient of the output as the products read it.
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep it
+  virtual const at::Tensor& stored(const at::Tensor& output_grad, std::int64_t, Memory&) const {
+    return output_grad;
+  }
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const final;
@@ -168,11 +173,11 @@ class MlpCpu : public Mlp {
 // The GPU multiplies bfloat16 numbers and sums in float32. The product of two such numbers is exact in
 // float32, so float32 products of rounded numbers give the same result, up to the order of summation; and so
 // do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
-// numbers are rounded: observations; the weights of hidden layers; the biases and activations of hidden
-// layers except the last, which the heads read; and the gradients of all activations. Heads, sums, gradients
-// of weights and a first layer that reads tables are float32, and so are parts of the input other than the
-// observation, with their weights. So are layer normalization and the biases that it reads; its results are
-// rounded like sums.
+// numbers are rounded: observations; weights; the biases and activations of hidden layers; and the gradients
+// of all outputs and activations. Outputs and their biases, sums, gradients of weights and a first layer that
+// reads tables are float32, and so are parts of the input other than the observation, with their weights. So
+// are layer normalization and the biases that it reads; its results are rounded like sums. A network without
+// hidden layers computes in float32 from rounded observations.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;
@@ -185,16 +190,15 @@ class MlpBf16 final : public MlpCpu {
     return (rounds_weight(l) ? rounded_layers_ : layers_)[l].weight;
   }
   const at::Tensor& bias_of(std::size_t l) const override {
-    return (is_stored_as_bf16(l) && !shape_.layer_norm ? rounded_layers_ : layers_)[l].bias;
+    return (is_hidden(l) && !shape_.layer_norm ? rounded_layers_ : layers_)[l].bias;
   }
   bool multiplies_bf16(std::size_t l) const override { return rounds_weight(l); }
   void activate(std::size_t l, float* x, std::int64_t n) const override;
   void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
   void round_gradient(float* grad, std::int64_t n) const override;
-  bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
-  bool rounds_weight(std::size_t l) const {
-    return l + 1 < layers_.size() && (l > 0 || reads_observations());
-  }
+  const at::Tensor& stored(const at::Tensor& output_grad, std::int64_t n, Memory& memory) const override;
+  bool is_hidden(std::size_t l) const { return l + 1 < layers_.size(); }
+  bool rounds_weight(std::size_t l) const { return l > 0 || (is_hidden(0) && reads_observations()); }
 
   at::Tensor rounded_shadow_, rounded_;  // the bfloat16 shadow, and the same numbers in float32
   std::vector<Layer> rounded_layers_;
@@ -216,6 +220,14 @@ class MlpGpu final : public Mlp {
   // The input of layer l, the first part of the first layer's, with rows as long as those of its weight.
   at::Tensor input_of(std::size_t l, const NetworkInput& input, const Memory& memory, std::int64_t n) const;
   at::Tensor weight_of(std::size_t l) const;
+  // Turns the gradient of outputs into that of sums, `to`, which may be the same matrix or undefined, and
+  // adds to that of the bias, if it is defined. activated: the outputs; undefined: the sums themselves.
+  void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
+            const at::Tensor& bias_grad, const Memory& memory) const;
+  // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.
+  at::Tensor bias_gradient(std::size_t l, const LayerGradients* gradient) const {
+    return gradient == nullptr || (l == 0 && reads_tables()) ? at::Tensor() : gradient->layers[l].bias;
+  }
   // What multiplies part k of the input, and that part.
   at::Tensor part_weight(std::size_t k) const { return k == 0 ? weight_of(0) : layers_[0].further[k - 1]; }
   at::Tensor part_of(const NetworkInput& input, std::size_t k, const Memory& memory, std::int64_t n) const {

@@ -39,15 +39,21 @@ const at::Tensor& MlpBf16::input_of(const at::Tensor& observation, Memory& memor
   return memory.input;
 }
 
-void MlpBf16::activate(std::size_t l, float* x, std::int64_t n) const {
-  is_stored_as_bf16(l) ? activation().forward_bf16(x, n) : activation().forward(x, n);
+void MlpBf16::activate(std::size_t, float* x, std::int64_t n) const { activation().forward_bf16(x, n); }
+
+void MlpBf16::activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
+  activation().backward_bf16(activated, grad, n);
 }
 
-// The gradient of the last hidden layer comes from the float32 product of the heads. It is rounded where it
-// reaches the layer's sums.
-void MlpBf16::activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const {
-  if (shape_.layer_norm && !is_stored_as_bf16(l)) return activation().backward(activated, grad, n);
-  activation().backward_bf16(activated, grad, n, !is_stored_as_bf16(l));
+const at::Tensor& MlpBf16::stored(const at::Tensor& output_grad, std::int64_t n, Memory& memory) const {
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep it
+  if (!is_hidden(0)) return output_grad;
+  const auto* const from = output_grad.const_data_ptr<float>();
+  auto* const to = memory.output_grad.mutable_data_ptr<float>();
+  with_vectors([&](auto) {
+    for (std::int64_t i = 0; i < n * shape_.outputs; ++i) to[i] = round_to_bfloat16(from[i]);
+  });
+  return memory.output_grad;
 }
 
 void MlpBf16::round_gradient(float* grad, std::int64_t n) const {

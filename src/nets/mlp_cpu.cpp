@@ -99,7 +99,7 @@ void MlpCpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
                           LayerGradients* gradient, PartGrads part_grads) const {
   const profile::Scope scope("rest of the backward pass");
   const std::int64_t n = rows_of(input);
-  at::Tensor of_y = output_grad;
+  at::Tensor of_y = stored(output_grad, n, memory);
   for (std::size_t l = layers_.size(); l-- > 1;) {
     const at::Tensor& weight = weight_of(l);
     const std::int64_t in = weight.size(1), out = weight.size(0);

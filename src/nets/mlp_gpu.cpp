@@ -2,6 +2,10 @@
 // padding.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "kernels/hidden_gradient.h"
+#include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
 
@@ -36,7 +40,7 @@ at::Tensor MlpGpu::input_of(std::size_t l, const NetworkInput& input, const Memo
 // The weight that layer l multiplies by, as whole rows where its input has padding.
 at::Tensor MlpGpu::weight_of(std::size_t l) const {
   if (l == 0 && !reads_observations()) return layers_[0].weight;
-  const bool rounded = shape_.precision == kBf16 && l + 1 < layers_.size();
+  const bool rounded = shape_.precision == kBf16 && layers_.size() > 1;
   const at::Tensor& weight = (rounded ? shadow_ : layers_)[l].weight;
   return with_columns(weight, weight.stride(0));
 }
@@ -88,23 +92,57 @@ void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64
   if (bf16) sums.copy_(exact);
 }
 
+namespace {
+
+GradientMatrix gradient_matrix(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  if (x.scalar_type() == at::kFloat) return {x.mutable_data_ptr<float>(), nullptr, x.stride(0)};
+  return {nullptr, static_cast<std::uint16_t*>(x.mutable_data_ptr()), x.stride(0)};
+}
+
+}  // namespace
+
+void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
+                  const at::Tensor& bias_grad, const Memory& memory) const {
+  HiddenGradientArgs args;
+  args.rows = grad.size(0);
+  args.width = static_cast<int>(grad.size(1));
+  args.derivative = activated.defined() ? functions_of(shape_.activation).derivative : Derivative::kNone;
+  args.grad = gradient_matrix(grad);
+  args.activated = gradient_matrix(activated);
+  args.to = gradient_matrix(to);
+  if (bias_grad.defined()) {
+    args.bias_grad = bias_grad.mutable_data_ptr<float>();
+    args.biases = static_cast<int>(bias_grad.size(0));
+  }
+  if (!args.to && args.bias_grad == nullptr) return;
+  args.parts = memory.bias_parts.mutable_data_ptr<float>();
+  cuda::hidden_gradient(current_queue(device_).stream, args);
+}
+
 void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
                           LayerGradients* gradient, PartGrads part_grads) const {
   const std::int64_t n = rows_of(input);
-  at::Tensor grad = output_grad;
-  for (std::size_t l = layers_.size(); l-- > 1;) {
+  const std::size_t head = layers_.size() - 1;
+  const at::Tensor rounded = memory.output_grad.defined() ? top(memory.output_grad, n) : at::Tensor();
+  // Rows with their padding, which is 0, as far as it fills 16 bytes.
+  const std::int64_t outputs = std::min((output_grad.size(1) + 3) / 4 * 4, output_grad.stride(0));
+  pass(with_columns(top(output_grad, n), outputs), {}, rounded, bias_gradient(head, gradient), memory);
+  at::Tensor grad = rounded.defined() ? with_columns(rounded, output_grad.size(1)) : output_grad;
+  for (std::size_t l = head; l > 0; --l) {
     if (gradient != nullptr) {
       Layer& sums = gradient->layers[l];
       at::Tensor weight_grad = with_columns(sums.weight, sums.weight.stride(0));
-      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, sums.bias);
+      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad);
     }
-    const bool rounded_here = shape_.precision == kBf16 && l + 1 == layers_.size();
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
-    at::Tensor product = rounded_here ? top(memory.last_grad, n) : below;
-    linear_->backward_input(grad, weight_of(l), product);
-    functions_of(shape_.activation).backward_gpu(product, top(memory.hidden[l - 1], n));
-    if (shape_.layer_norm) normalize_backward(l - 1, product, memory, gradient);
-    if (rounded_here) below.copy_(product);
+    const at::Tensor activated = top(memory.hidden[l - 1], n), bias_grad = bias_gradient(l - 1, gradient);
+    linear_->backward_input(grad, weight_of(l), below);
+    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, memory);
+    if (shape_.layer_norm) {
+      normalize_backward(l - 1, below, memory, gradient);
+      pass(below, {}, {}, bias_grad, memory);
+    }
     grad = with_columns(below, layers_[l - 1].weight.size(0));
   }
   first_backward(input, grad, memory, n, gradient, part_grads);
@@ -134,8 +172,7 @@ void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
       const at::Tensor x = part_of(input, k, memory, n);
       at::Tensor weight_grad = k == 0 ? sums.weight : sums.further[k - 1];
       if (k == 0 && reads_observations()) weight_grad = with_columns(weight_grad, weight_grad.stride(0));
-      at::Tensor bias_grad = k == 0 ? sums.bias : at::Tensor();
-      linear_->backward_weight(of_part, x, weight_grad, bias_grad);
+      linear_->backward_weight(of_part, x, weight_grad);
     }
     if (k >= part_grads.size() || !part_grads[k].defined()) continue;
     at::Tensor below = top(part_grads[k], of_part.size(0));

@@ -123,7 +123,7 @@ PolicyPass Policy::Impl::forward(const Lane& lane, PolicyPass pass, const Activa
   if (head->has_state_value())
     pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
   pass.value_stride = has_critic ? 1 : pass.output_stride;
-  if (layout.latent > 0) pass.latent = actor().latent(*pass.actor);
+  if (layout.latent > 0) pass.latent = actor().latent(*pass.actor).narrow(0, 0, pass.rows).to(at::kFloat);
   return pass;
 }
 
@@ -504,7 +504,7 @@ at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, 
     return output.narrow(1, C, C).clamp(kMinLogStd, kMaxLogStd).exp().to(at::kFloat).cpu();
   const at::Tensor deviation = self.log_std.exp();
   if (self.layout.latent == 0) return deviation.cpu().expand({n, self.layout.components});
-  const at::Tensor z = self.actor().latent(*buffers.activations->actor).narrow(0, first, n);
+  const at::Tensor z = self.actor().latent(*buffers.activations->actor).narrow(0, first, n).to(at::kFloat);
   return (z.square().mm(deviation.square().t()) + Gsde::kLeastVariance).sqrt().cpu();
 }
 

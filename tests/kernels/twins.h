@@ -20,6 +20,7 @@
 #include "tests/kernels/entities_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/gather_data.h"
+#include "tests/kernels/hidden_gradient_data.h"
 #include "tests/kernels/layer_norm_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
@@ -571,6 +572,26 @@ void twins_of_layer_norm() {
 }
 
 template <typename Memory>
+void twins_of_hidden_gradients() {
+  Draws draws(31);
+  for (const GradientCase& c : gradient_cases()) {
+    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.width << ", derivative "
+                                    << static_cast<int>(c.derivative) << ", bfloat16 " << c.halves_in
+                                    << c.halves_out);
+    const std::int64_t numbers = c.rows * (c.width + c.padding);
+    std::vector<float> grad = draws.uniforms(numbers, -1.0f, 1.0f),
+                       activated = draws.uniforms(numbers, -1.0f, 1.0f);
+    for (std::size_t i = 0; i < activated.size(); i += 3) activated[i] = 0.0f;
+    if (c.halves_in) std::transform(grad.begin(), grad.end(), grad.begin(), round_to_bfloat16);
+    if (c.halves_in) std::transform(activated.begin(), activated.end(), activated.begin(), round_to_bfloat16);
+    const GradientResult gpu = run_gradient(Memory(), c, grad, activated),
+                         expected = expected_gradient(c, grad, activated);
+    EXPECT_EQ(gpu.to, expected.to);
+    EXPECT_EQ(gpu.bias_grad, expected.bias_grad);
+  }
+}
+
+template <typename Memory>
 void twins_of_entities() {
   Draws draws(23);
   for (const EntitiesData& data : random_entities(draws)) {
@@ -765,6 +786,7 @@ std::vector<Twins> all_twins() {
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},
+      {"HiddenGradients", twins_of_hidden_gradients<Memory>},
       {"Entities", twins_of_entities<Memory>},
       {"Pool", twins_of_pool<Memory>},
       {"Values", twins_of_values<Memory>},

@@ -309,7 +309,9 @@ inline void expect_entities_as_torch(const EntitiesCase& c, Precision precision,
   network->backward(input, output_grad.clone(), *workspace, gradient.get(), part_grads);
   for (std::size_t k = 0; k < found.size(); ++k)
     expect_close(found[k].tensor, expected[k + 1], tolerance, found[k].name);
-  expect_close(part_grads[0].narrow(0, 0, kRows), expected[0], tolerance, "observation");
+  // In bf16 the largest number of a pool may be that of another thing, whose observation gets the gradient.
+  expect_close(part_grads[0].narrow(0, 0, kRows), expected[0],
+               precision == kBf16 ? 2.0 * tolerance : tolerance, "observation");
   EXPECT_EQ(part_grads[0].cpu()[kRows].min().item<float>(), 7.0f) << "a row behind the last was written";
 
   // Without the gradient of the observation, those of parameters have the same bits.

@@ -50,11 +50,9 @@ class EmulatedLinear final : public GpuLinear {
     below.copy_(product(grad.to(at::kFloat), weight.to(at::kFloat)));
   }
 
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
-                       at::Tensor& bias_grad) override {
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override {
     const emulation::StandIn cublaslt;
     weight_grad.add_(product(grad.to(at::kFloat).t(), x.to(at::kFloat)));
-    if (bias_grad.defined()) bias_grad.add_(grad.to(at::kFloat).sum(at::IntArrayRef{0}));
   }
 };
 

@@ -1,0 +1,185 @@
+// hidden_gradient.cu: neighboring threads take neighboring columns, up to 16 bytes each, and a block some
+// rows at a time. Sums of columns stay in registers until a part of the rows is over.
+#include "kernels/hidden_gradient_body.h"
+#include "wd/detail/for_each.cuh"
+
+namespace wd::cuda {
+
+namespace {
+
+constexpr int kGradientThreads = GradientShape::kThreads;
+constexpr int kRowsAhead = 4;  // that a thread loads before it uses the first
+
+// kEach neighboring numbers in memory.
+template <typename Number, int kEach>
+struct alignas(sizeof(Number) * kEach) Numbers {
+  Number at[kEach];
+};
+
+template <typename Number, int kEach>
+__device__ Numbers<Number, kEach> load(const Number* from) {
+  return *reinterpret_cast<const Numbers<Number, kEach>*>(from);
+}
+
+// ReLU rounds nothing.
+template <typename Out, Derivative kDerivative, typename In>
+__device__ Out derived(In of_y, In y) {
+  Out result{};
+  if constexpr (kDerivative == Derivative::kRelu && sizeof(In) == sizeof(Out)) {
+    result = load_number(&y) <= 0.0f ? Out{} : of_y;
+  } else if constexpr (kDerivative == Derivative::kNone) {
+    store_number(&result, load_number(&of_y));
+  } else {
+    store_number(&result, derive(kDerivative, load_number(&of_y), load_number(&y)));
+  }
+  return result;
+}
+
+struct GradientPass {
+  HiddenGradientArgs args;
+  GradientShape shape;
+};
+
+template <typename Number>
+__device__ Number* numbers_of(const GradientMatrix& matrix) {
+  if constexpr (sizeof(Number) == 4) {
+    return matrix.floats;
+  } else {
+    return matrix.halves;
+  }
+}
+
+// A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y).
+template <typename In, typename Out, Derivative kDerivative, int kEach>
+__global__ void __launch_bounds__(kGradientThreads)
+    gradient_kernel(__grid_constant__ const GradientPass pass) {
+  WD_SHARED(float[kGradientThreads * kEach], subtotal);
+  const HiddenGradientArgs& args = pass.args;
+  const GradientShape& shape = pass.shape;
+  const int threads = kGradientThreads / shape.lanes, lane = static_cast<int>(threadIdx.x) / threads;
+  const int column =
+      (static_cast<int>(threadIdx.x) % threads + static_cast<int>(blockIdx.y) * threads) * kEach;
+  const std::int64_t begin = blockIdx.x * shape.rows_per_part;
+  const std::int64_t end = begin + shape.rows_per_part < args.rows ? begin + shape.rows_per_part : args.rows;
+  const In* const grad = numbers_of<In>(args.grad) + column;
+  const In* const activated = numbers_of<In>(args.activated) + column;
+  Out* const to = numbers_of<Out>(args.to) + column;
+  const bool writes = static_cast<bool>(args.to);
+  float sum[kEach] = {};
+  if (lane < shape.lanes && column < args.width) {
+    for (std::int64_t row = begin + lane; row < end; row += kRowsAhead * shape.lanes) {
+      Numbers<In, kEach> of_y[kRowsAhead], y[kRowsAhead] = {};
+#pragma unroll
+      for (int k = 0; k < kRowsAhead; ++k) {
+        const std::int64_t r = row + k * shape.lanes;
+        if (r >= end) continue;
+        of_y[k] = load<In, kEach>(grad + r * args.grad.stride);
+        if constexpr (kDerivative != Derivative::kNone)
+          y[k] = load<In, kEach>(activated + r * args.activated.stride);
+      }
+#pragma unroll
+      for (int k = 0; k < kRowsAhead; ++k) {
+        const std::int64_t r = row + k * shape.lanes;
+        if (r >= end) continue;
+        Numbers<Out, kEach> result;
+#pragma unroll
+        for (int c = 0; c < kEach; ++c) {
+          result.at[c] = derived<Out, kDerivative>(of_y[k].at[c], y[k].at[c]);
+          sum[c] += load_number(&result.at[c]);
+        }
+        if (writes) *reinterpret_cast<Numbers<Out, kEach>*>(to + r * args.to.stride) = result;
+      }
+    }
+  }
+  if (args.bias_grad == nullptr) return;
+  // The lanes' sums, in order. [lanes][threads of a row][kEach]
+  float* const mine = subtotal + (static_cast<int>(threadIdx.x)) * kEach;
+#pragma unroll
+  for (int c = 0; c < kEach; ++c) mine[c] = sum[c];
+  meet(Place::current());
+  for (int k = static_cast<int>(threadIdx.x); k < threads * kEach; k += kGradientThreads) {
+    float total = subtotal[k];
+    for (int l = 1; l < shape.lanes; ++l) total += subtotal[l * threads * kEach + k];
+    const int at = static_cast<int>(blockIdx.y) * threads * kEach + k;
+    if (shape.parts > 1) {
+      if (at < args.width) args.parts[blockIdx.x * args.width + at] = total;
+    } else if (at < args.biases) {
+      args.bias_grad[at] += total;
+    }
+  }
+}
+
+constexpr int kColumns = 32, kSlices = 32;  // of a block that adds parts
+
+// A slice adds every kSlices-th part in order, then the slices are added in order.
+__global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constant__ const GradientPass pass) {
+  WD_SHARED(float[kColumns * kSlices], subtotal);
+  const HiddenGradientArgs& args = pass.args;
+  const int slice = static_cast<int>(threadIdx.x) / kColumns, x = static_cast<int>(threadIdx.x) % kColumns,
+            column = static_cast<int>(blockIdx.x) * kColumns + x;
+  float sum = 0.0f;
+  if (column < args.biases) {
+#pragma unroll 4
+    for (std::int64_t part = slice; part < pass.shape.parts; part += kSlices)
+      sum += args.parts[part * args.width + column];
+  }
+  subtotal[threadIdx.x] = sum;
+  meet(Place::current());
+  if (slice > 0 || column >= args.biases) return;
+  float total = subtotal[x];
+  for (int k = 1; k < kSlices; ++k) total += subtotal[k * kColumns + x];
+  args.bias_grad[column] += total;
+}
+
+template <typename In, typename Out, Derivative kDerivative, int kEach>
+void enqueue(void* stream, const HiddenGradientArgs& args) {
+  const GradientPass pass{args, GradientShape::of(args.rows, args.width, kEach)};
+  launch(gradient_kernel<In, Out, kDerivative, kEach>,
+         {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups)),
+          kGradientThreads, stream},
+         pass);
+  check_launch("hidden_gradient");
+  if (args.bias_grad == nullptr || pass.shape.parts == 1) return;
+  launch(parts_kernel,
+         {static_cast<unsigned>((args.biases + kColumns - 1) / kColumns), kColumns * kSlices, stream}, pass);
+  check_launch("hidden_gradient: parts");
+}
+
+template <typename In, typename Out, int kEach>
+void by_derivative(void* stream, const HiddenGradientArgs& args) {
+  switch (args.derivative) {
+    case Derivative::kNone:
+      return enqueue<In, Out, Derivative::kNone, kEach>(stream, args);
+    case Derivative::kRelu:
+      return enqueue<In, Out, Derivative::kRelu, kEach>(stream, args);
+    case Derivative::kTanh:
+      return enqueue<In, Out, Derivative::kTanh, kEach>(stream, args);
+  }
+}
+
+// Whether packs of `each` numbers are aligned in all rows.
+bool in_packs(const GradientMatrix& matrix, int each) {
+  const std::uintptr_t bytes = (matrix.floats != nullptr ? 4 : 2) * static_cast<std::uintptr_t>(each);
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(matrix.floats) + reinterpret_cast<std::uintptr_t>(matrix.halves);
+  return !matrix || (address % bytes == 0 && matrix.stride % each == 0);
+}
+
+template <typename In, typename Out>
+void by_width(void* stream, const HiddenGradientArgs& args) {
+  constexpr int kEach = sizeof(In) == 2 ? 8 : 4;
+  const bool packs = args.width % kEach == 0 && in_packs(args.grad, kEach) &&
+                     in_packs(args.activated, kEach) && in_packs(args.to, kEach);
+  packs ? by_derivative<In, Out, kEach>(stream, args) : by_derivative<In, Out, 1>(stream, args);
+}
+
+}  // namespace
+
+void hidden_gradient(void* stream, const HiddenGradientArgs& args) {
+  if (args.rows == 0 || args.width == 0) return;
+  if (args.grad.halves != nullptr) return by_width<std::uint16_t, std::uint16_t>(stream, args);
+  if (args.to.halves != nullptr) return by_width<float, std::uint16_t>(stream, args);
+  by_width<float, float>(stream, args);
+}
+
+}  // namespace wd::cuda

@@ -1,0 +1,44 @@
+// hidden_gradient.h: what a GPU does with the gradient of a layer's outputs between two matrix products, in
+// one pass: the derivative of the activation, rounding, and the gradient of the bias.
+#pragma once
+
+#include <cstdint>
+
+#include "wd/math.h"
+#include "wd/queue.h"
+
+namespace wd {
+
+// A matrix of float32 or bfloat16, rows `stride` apart; neither: there is none.
+struct GradientMatrix {
+  float* floats = nullptr;
+  std::uint16_t* halves = nullptr;
+  std::int64_t stride = 0;
+
+  WD_FN explicit operator bool() const { return floats != nullptr || halves != nullptr; }
+};
+
+// Derivatives are computed from the activated values.
+enum class Derivative : int { kNone, kRelu, kTanh };
+
+struct HiddenGradientArgs {
+  // Rows are summed in at most this many parts.
+  static constexpr std::int64_t kMaxParts = 528;
+
+  std::int64_t rows = 0;
+  int width = 0;  // columns that are read and written
+  Derivative derivative = Derivative::kNone;
+  GradientMatrix grad;       // [rows, width]: of the outputs
+  GradientMatrix activated;  // [rows, width]: the outputs; kNone: not read
+  GradientMatrix to;         // [rows, width]: of the sums before the activation, may be `grad`; or none
+  // [biases], to which the sums of columns are added, as they are stored in `to`; or null. Its order of
+  // additions depends on rows and width only.
+  float* bias_grad = nullptr;
+  int biases = 0;
+  float* parts = nullptr;  // [kMaxParts, width]: working memory
+};
+
+// Enqueues on CUDA. `grad` and `activated`, where it is read, have the same type.
+WD_CUDA_KERNEL(hidden_gradient, const HiddenGradientArgs& args)
+
+}  // namespace wd
