@@ -20,25 +20,25 @@ constexpr int kFloats = sizeof(Lane) / 4;
 
 // A vector need not be aligned.
 template <typename Lane>
-Lane load_lane(const float* from) {
+inline Lane load_lane(const float* from) {
   Lane lane;
   std::memcpy(&lane, from, sizeof(lane));
   return lane;
 }
 template <typename Lane>
-void store_lane(float* to, Lane lane) {
+inline void store_lane(float* to, Lane lane) {
   std::memcpy(to, &lane, sizeof(lane));
 }
 
-float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 template <typename Lane>
-Lane multiply_add(Lane a, float b, Lane c) {
+inline Lane multiply_add(Lane a, float b, Lane c) {
   return a * b + c;  // fused: see CMakeLists.txt
 }
 
 // Computes rows y of `units` <= kUnits units from `unit` on, kVectors lanes of outputs from h on.
 template <typename Lane, int kUnits, int kVectors>
-void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units, int h) {
+inline void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units, int h) {
   const TableShape& s = args.shape;
   const int F = s.table.features, H = s.width, relative = s.table.relative, first = s.agent[0];
   const std::int64_t row = args.table_stride;
@@ -100,7 +100,7 @@ void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units, int 
 
 // Adds the sums of kRows rows to the gradient.
 template <typename Lane, int kRows, int kVectors>
-void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int width) {
+inline void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int width) {
   for (int r = 0; r < kRows; ++r) {
     for (int q = 0; q < kVectors; ++q) {
       float* const to = gradient + r * width + q * kFloats<Lane>;
@@ -109,10 +109,10 @@ void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int width)
   }
 }
 
-// Gradients that all rows share, from the units of one part and one group of ranges of agents: kTerms gradients
-// from `term` on. Call it before running_sums().
+// Gradients that all rows share, from the units of one part and one group of ranges of agents: kTerms of
+// them from `term` on. Call it before running_sums().
 template <typename Lane, int kTerms, int kVectors>
-void shared_gradient_tile(const TableLayerArgs& args, int part, int group, int term, int h) {
+inline void shared_gradient_tile(const TableLayerArgs& args, int part, int group, int term, int h) {
   const TableShape& s = args.shape;
   const int F = s.table.features, relative = s.table.relative;
   Lane sum[kTerms][kVectors] = {};
@@ -141,10 +141,10 @@ void shared_gradient_tile(const TableLayerArgs& args, int part, int group, int t
   add_to_rows(sum, args.gradient + (s.shared_row(part, group) + term) * s.width + h, s.width);
 }
 
-// Replaces y[slot] by the sum of y[0] .. y[slot], for one unit: by the sum of the ranges before it and its own
-// range's sum so far.
+// Replaces y[slot] by the sum of y[0] .. y[slot], for one unit: the sum of the ranges before its own, plus
+// its own range's sum so far.
 template <typename Lane, int kVectors>
-void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
+inline void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
   const TableShape& s = args.shape;
   float* y = args.y + unit * s.rows * args.y_stride + h;
   Lane before[kVectors] = {};
@@ -164,7 +164,7 @@ void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
 // Gradients of W[k, f] for kTerms features from f on, from the units of one part, except the part that is the
 // same for all k. Call it after running_sums().
 template <typename Lane, int kTerms, int kVectors>
-void others_gradient_tile(const TableLayerArgs& args, int part, int k, int f, int h) {
+inline void others_gradient_tile(const TableLayerArgs& args, int part, int k, int f, int h) {
   const TableShape& s = args.shape;
   const std::int64_t row = args.table_stride;
   // Rows of agents 0 .. k, which see agent k + 1 in this place; the others see agent k.

@@ -1,5 +1,5 @@
-// table_layer.cu: the layer over a table on the GPU: neighboring threads compute neighboring outputs. What all
-// of them multiply by is staged in shared memory (docs/design/0013-tables.md).
+// table_layer.cu: the layer over a table on the GPU: neighboring threads compute neighboring outputs. What
+// all of them multiply by is staged in shared memory (docs/design/0013-tables.md).
 #include "kernels/table_layer_body.h"
 #include "wd/detail/for_each.cuh"
 
@@ -16,7 +16,7 @@ static_assert(kTile == kThreads);
 
 __device__ float fused(float a, float b, float sum) { return __builtin_fmaf(a, b, sum); }
 
-// --- forward ------------------------------------------------------------------------------------------------
+// --- forward ----------------------------------------------------------------------------------------------
 
 // One product of a row. Rows 0 .. N - 2 are the other agents as the first agent sees them; each row behind
 // them moves on to the next agent. A row that ends an agent's sum also has the agent's own entries.
@@ -235,7 +235,7 @@ bool launch_forward(void* stream, const TableLayerArgs& args, std::int64_t fewes
   return true;
 }
 
-// --- backward -----------------------------------------------------------------------------------------------
+// --- backward ---------------------------------------------------------------------------------------------
 
 constexpr int kColumns = 8;                 // of the table, which a block multiplies by
 constexpr std::size_t kUnasked = 40 << 10;  // bytes of shared memory that a block has for certain
@@ -387,7 +387,7 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
   }
 }
 
-// --- weights ------------------------------------------------------------------------------------------------
+// --- weights ----------------------------------------------------------------------------------------------
 
 template <auto kEntry>
 __device__ void entry(const TableWeightsArgs& args, std::int64_t i) {

@@ -33,7 +33,7 @@ WD_FN void weight_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
 // The sum of n numbers of the gradient, `rows` rows apart.
 WD_FN float sum_apart(const float* first, std::int64_t n, std::int64_t rows, int width) {
   float sum = *first;
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
   for (; --n > 0; sum += *first) first += rows * width;
