@@ -27,17 +27,28 @@ struct TableShape {
   int width = 0;                        // H, the layer's outputs
   const std::int32_t* agent = nullptr;  // [A] ascending: ids of the agents it acts for
   const std::int32_t* upto = nullptr;   // [N]: how many of these ids are <= k
-  // Number of parts into which the gradients shared by all rows are split, so that a GPU sums them in
-  // parallel.
+  // Parts of the units, whose gradients are summed apart and then added in order, so that a GPU sums them in
+  // parallel: part p has units p, p + parts, ...
   int parts = 1;
+
+  // Agents are summed over in ranges of 7, from the first on, and the gradients shared by all rows in groups
+  // of 16 ranges. On a GPU, these are warps and blocks.
+  static constexpr int kRangeAgents = 7, kGroupRanges = 16;
+  WD_FN int ranges() const { return (agents + kRangeAgents - 1) / kRangeAgents; }
+  WD_FN int groups() const { return (ranges() + kGroupRanges - 1) / kGroupRanges; }
+  // Number of rows of agents below this one.
+  WD_FN int slots_below(int k) const { return k == 0 ? 0 : upto[(k < agents ? k : agents) - 1]; }
 
   WD_FN int terms() const { return table.relative + table.own + 1; }  // sums of W, own entries, bias
   // Rows of the weights [weight_rows, H]: W[k, f] at k F + f, then sum_k W[k, f] of relative features, own
   // entries, bias.
   WD_FN std::int64_t others() const { return static_cast<std::int64_t>(agents - 1) * table.features; }
   WD_FN std::int64_t weight_rows() const { return others() + terms(); }
-  // Rows of their gradient: those of W, then `parts` times the others.
-  WD_FN std::int64_t gradient_rows() const { return others() + static_cast<std::int64_t>(parts) * terms(); }
+  // Rows of their gradient: those of W for each part, then the others for each group of each part.
+  WD_FN std::int64_t shared_row(int part, int group) const {
+    return parts * others() + (static_cast<std::int64_t>(part) * groups() + group) * terms();
+  }
+  WD_FN std::int64_t gradient_rows() const { return shared_row(parts, 0); }
 };
 
 struct TableLayerArgs {
@@ -45,7 +56,7 @@ struct TableLayerArgs {
   std::int64_t units = 0;
   const float* table = nullptr;   // [units, N, table_stride]
   const float* weight = nullptr;  // [weight_rows, H]
-  float* y = nullptr;             // [units, A, y_stride]; backward: the gradient of y, which is overwritten
+  float* y = nullptr;             // [units, A, y_stride]; backward: the gradient of y, which a CPU overwrites
   std::int64_t table_stride = 0, y_stride = 0;
   bool relu = false;          // forward: negative outputs become 0
   float* gradient = nullptr;  // backward: [gradient_rows, H], accumulated

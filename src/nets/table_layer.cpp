@@ -13,8 +13,14 @@ namespace wd {
 
 namespace {
 
-// Parts of the gradients that all rows share, on a GPU: about the number of multiprocessors.
-constexpr int kMaxParts = 128;
+// Parts of the units on a GPU: as many blocks as about 128 multiprocessors run at once. A block
+// has 32 outputs and 8 columns of the table.
+int parts_of(const TableShape& shape) {
+  const auto pieces = [](int n, int size) { return (n + size - 1) / size; };
+  const int blocks = pieces(shape.width, 32) * pieces(shape.table.columns(), 8) * shape.groups();
+  const int warps = std::min(shape.ranges(), TableShape::kGroupRanges);
+  return std::clamp(128 * (TableShape::kGroupRanges / warps) / blocks, 1, 256);
+}
 
 at::Tensor ints(const std::vector<int>& values, at::Device place) {
   return at::tensor(values, at::TensorOptions().dtype(at::kInt)).to(place);
@@ -28,7 +34,7 @@ TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device de
   shape_.agents = layout.all_agents;
   shape_.rows = layout.num_agents;
   shape_.width = static_cast<int>(width);
-  shape_.parts = device.is_cuda() ? std::min(shape_.rows, kMaxParts) : 1;
+  shape_.parts = device.is_cuda() ? parts_of(shape_) : 1;
   std::vector<int> upto;
   for (int k = 0; k < shape_.agents; ++k)
     upto.push_back(static_cast<int>(std::upper_bound(layout.agent.begin(), layout.agent.end(), k) -

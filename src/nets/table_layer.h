@@ -24,7 +24,7 @@ class TableLayer {
 
   // y [units * A, H] of tables [units * N, columns]; rows of y may be padded. relu: max(y, 0).
   void forward(const at::Tensor& tables, const at::Tensor& y, bool relu) const;
-  // gradient += the gradient of these weights, computed from `y_grad`, which is overwritten.
+  // gradient += the gradient of these weights, computed from `y_grad`, which a CPU overwrites.
   void backward(const at::Tensor& tables, const at::Tensor& y_grad, const at::Tensor& gradient) const;
   // Writes the layer's own gradient from the sums in `gradient`, which is overwritten.
   void write_gradient(const at::Tensor& gradient, const Layer& layer_gradient) const;

@@ -293,8 +293,8 @@ TableLayerArgs table_layer(Arrays& arrays, Device device) {
   args.shape.width = 256;
   args.shape.agent = arrays.of(agent);
   args.shape.upto = arrays.of(upto);
-  args.shape.parts = device.is_cuda() ? 100 : 1;
-  args.units = device.is_cuda() ? 163 : 5;
+  args.shape.parts = device.is_cuda() ? 16 : 1;
+  args.units = device.is_cuda() ? 655 : 5;
   args.table_stride = 8;
   args.y_stride = 256;
   args.table = arrays.floats(args.units * 105 * 8);
@@ -310,7 +310,8 @@ void bench_table_forward(benchmark::State& state, const Game&, Device device) {
   run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_forward(queue, args); });
 }
 
-// The gradient of y grows from call to call, because its running sums replace it; it begins at zero.
+// On a CPU, the gradient of y grows from call to call, because its running sums replace it; it begins at
+// zero.
 void bench_table_backward(benchmark::State& state, const Game&, Device device) {
   Arrays arrays(device);
   TableLayerArgs args = table_layer(arrays, device);

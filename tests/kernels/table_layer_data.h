@@ -97,25 +97,36 @@ inline std::vector<TableCase> table_cases() {
     for (int i = begin; i < end; ++i) ids.push_back(i);
     return ids;
   };
-  return {{.table = {7, 5, 1}, .agents = 105, .agent = range(0, 5), .width = 256, .units = 7},
-          {.table = {7, 5, 1},
-           .agents = 105,
-           .agent = range(5, 105),
-           .width = 64,
-           .units = 4,
-           .parts = 100,
-           .relu = true},
-          {.table = {7, 5, 1}, .agents = 12, .agent = range(0, 12), .width = 43, .units = 5, .padding = 3},
-          {.table = {3, 0, 2},
-           .agents = 9,
-           .agent = {1, 4, 5, 7},
-           .width = 40,
-           .units = 9,
-           .parts = 3,
-           .padding = 4},
-          {.table = {2, 2, 0}, .agents = 2, .agent = {1}, .width = 5, .units = 1, .relu = true},
-          {.table = {1, 1, 0}, .agents = 2, .agent = {0, 1}, .width = 1, .units = 3, .parts = 2},
-          {.table = {4, 1, 3}, .agents = 33, .agent = range(30, 33), .width = 129, .units = 17}};
+  return {
+      {.table = {7, 5, 1}, .agents = 105, .agent = range(0, 5), .width = 256, .units = 7},
+      {.table = {7, 5, 1},
+       .agents = 105,
+       .agent = range(5, 105),
+       .width = 64,
+       .units = 4,
+       .parts = 100,
+       .relu = true},
+      {.table = {7, 5, 1}, .agents = 12, .agent = range(0, 12), .width = 43, .units = 5, .padding = 3},
+      {.table = {3, 0, 2},
+       .agents = 9,
+       .agent = {1, 4, 5, 7},
+       .width = 40,
+       .units = 9,
+       .parts = 3,
+       .padding = 4},
+      {.table = {2, 2, 0}, .agents = 2, .agent = {1}, .width = 5, .units = 1, .relu = true},
+      {.table = {1, 1, 0}, .agents = 2, .agent = {0, 1}, .width = 1, .units = 3, .parts = 2},
+      {.table = {4, 1, 3}, .agents = 33, .agent = range(30, 33), .width = 129, .units = 17},
+      // More columns and agents than a block of the GPU has.
+      {.table = {10, 9, 8},
+       .agents = 140,
+       .agent = {0, 6, 7, 111, 112, 139},
+       .width = 33,
+       .units = 5,
+       .parts = 2},
+      // So many units that a thread of the GPU computes four or eight of them.
+      {.table = {1, 0, 1}, .agents = 3, .agent = {0, 2}, .width = 130, .units = 16 * 120 - 3, .parts = 2},
+      {.table = {2, 1, 0}, .agents = 2, .agent = {0, 1}, .width = 130, .units = 32 * 120 - 13, .parts = 9}};
 }
 
 }  // namespace wd
