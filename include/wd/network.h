@@ -94,8 +94,7 @@ class Network {
   // Width of the last hidden layer, whose activations latent() returns; 0: there is none.
   virtual int latent_size() const { return 0; }
   // The activations of the last hidden layer, [rows, latent_size()] float32 or bfloat16, that the last
-  // forward() of this
-  // workspace computed: a view of the workspace.
+  // forward() of this workspace computed: a view of the workspace.
   virtual at::Tensor latent(const Workspace& workspace) const;
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
