@@ -54,6 +54,8 @@ CASES = {
     "table": [*SMALL_TAG, "--set", "trainer.observations=table"],
     "table, ppo, separate value": [*SMALL_TAG, "--set", "trainer.observations=table",
                                    *both("algorithm: PPO, model: {separate_value: true}")],
+    # Networks above read entities; these multiply the table itself.
+    "table layer": [*SMALL_TAG, "--set", "trainer.observations=table", *both("algorithm: A2C, model: {input: observation}")],
     "bf16": [*SMALL_TAG, "--set", "trainer.precision=bf16"],
     "bf16, ppo, tanh, separate value": [*SMALL_TAG, "--set", "trainer.precision=bf16",
                                         *both("algorithm: PPO, model: {separate_value: true, activation: tanh}")],
