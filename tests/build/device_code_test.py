@@ -31,7 +31,7 @@ def test_no_kernel_uses_local_memory():
 
 
 def test_the_largest_blocks_have_registers():
-    of_blocks = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, 0>", kernel.name)]
+    of_blocks = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, 0, \w+>", kernel.name)]
     assert len(of_blocks) >= 5
     assert {kernel.name: kernel.registers for kernel in of_blocks if kernel.registers * MOST_THREADS > 65536} == {}
 
@@ -65,9 +65,19 @@ def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
     """Checks tag_continuous: in PTX, float4 stores can only come from rows, because the state is copied as
     integers; the machine code keeps their width."""
     (path,) = [path for path in OBJECTS if path.name == "tag_continuous.env.cu.o"]
-    (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_kernel<TagContinuous, 0>"]
+    (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_kernel<TagContinuous, 0, true>"]
     rows = len(re.findall(r"\bst\.global\.v4\.f32\b", device_code.ptx(path)[kernel.symbol]))
     state = len(re.findall(r"\bst\.global\.v4\.[ub]32\b", device_code.ptx(path)[kernel.symbol]))
     stores = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", device_code.sass(path)[kernel.symbol]))
     assert rows >= 2, "full observation and nearest neighbours"
     assert stores >= rows + (1 if state else 0)
+
+
+def test_a_replica_in_shared_memory_is_read_there():
+    """Loads from an address that could be in any memory take twice the registers and several more instructions."""
+    staged = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, \d+, true>", kernel.name)]
+    assert len(staged) >= 5
+    for path in {kernel.file for kernel in staged}:
+        code = device_code.sass(path)
+        for kernel in (kernel for kernel in staged if kernel.file == path):
+            assert not re.search(r"\bLD\.E\b", code[kernel.symbol]), kernel.name

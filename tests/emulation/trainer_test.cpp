@@ -106,7 +106,11 @@ TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
   without.products.clear();
   other->restore(without);
   EXPECT_TRUE(other->read_memory(memories));
-  EXPECT_FALSE(at::equal(expected.parameters[0], train(*other, 2).parameters[0]));
+  const bool equal = at::equal(expected.parameters[0], train(*other, 2).parameters[0]);
+  // Sums of a few products of bfloat16 numbers may be exact, in any order.
+  if (training.config.trainer.precision != kBf16) {
+    EXPECT_FALSE(equal);
+  }
   timed_algorithms::forget();
 }
 
@@ -157,8 +161,7 @@ TEST(EmulatedGraph, IsCapturedAgainAfterAReset) { expect_captured_again_after_a_
 TEST(EmulatedGraph, HasFewOperationsOfTorch) {
   emulation::captured_operations().clear();
   train_with(setup(kGraphCases[0], true), kIterations);
-  const std::map<std::string, int> expected = {
-      {"copy", 1 + 2 * 2}, {"aten::zero_", 2 * 2}, {"aten::threshold_backward", 2 * 2}};
+  const std::map<std::string, int> expected = {{"copy", 1 + 2 * 2}, {"aten::zero_", 2 * 2}};
   EXPECT_EQ(emulation::captured_operations(), expected);
 }
 

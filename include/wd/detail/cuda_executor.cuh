@@ -201,12 +201,14 @@ __device__ void write_rows(const StepView& view, int replica, const std::byte* r
   }
 }
 
-template <typename Env, int kTile>
+// kStaged: the replica's state is in shared memory while it steps. The compiler has to know, so that it takes
+// loads from shared memory in place of loads from anywhere, whose addresses have twice the bits.
+template <typename Env, int kTile, bool kStaged>
 __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTile == 0 ? 1 : kPackedBlocks)
     step_kernel(__grid_constant__ const typename Env::Params params,
                 __grid_constant__ const StateSlots<typename Env::State> slots,
                 __grid_constant__ const StepView view, const ReplicaShape shape,
-                const std::uint32_t scratch_bytes, const std::uint32_t row_bytes, const bool staged) {
+                const std::uint32_t scratch_bytes, const std::uint32_t row_bytes) {
   WD_SHARED(float[32], partial);
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
   const int replica = blockIdx.x * kPacked<kTile> + lane;
@@ -214,16 +216,18 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   std::byte* const global_block = view.blocks + static_cast<std::size_t>(replica) * shape.block_bytes;
   const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(global_block));
   CudaTeam<kTile> team(t, partial);
-  std::byte* block = global_block;
-  std::byte* scratch = view.scratch + static_cast<std::size_t>(replica) * scratch_bytes;
-  if (staged) {
+  std::byte *block, *scratch;
+  if constexpr (kStaged) {
     block = cuda::dynamic_shared() +
             static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes + row_bytes);
     scratch = block + shape.block_bytes;
     copy_words<kTile>(block, global_block, shape.block_bytes);
+  } else {
+    block = global_block;
+    scratch = view.scratch + static_cast<std::size_t>(replica) * scratch_bytes;
   }
   std::byte* rows = nullptr;
-  if constexpr (kTile != 0) {
+  if constexpr (kTile != 0 && kStaged) {
     if (row_bytes > 0) {
       rows = scratch + scratch_bytes;
       clear_words<kTile>(rows, row_bytes);  // padding between rows is 0
@@ -231,8 +235,8 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   }
   team.sync();
   advance<Env>(team, params, slots, view, shape, replica, block, scratch, rows);
-  if (staged) copy_words<kTile>(global_block, block, shape.block_bytes);
-  if constexpr (kTile != 0) {
+  if constexpr (kStaged) copy_words<kTile>(global_block, block, shape.block_bytes);
+  if constexpr (kTile != 0 && kStaged) {
     if (row_bytes > 0) write_rows<kTile>(view, replica, rows);
   }
 }
@@ -267,7 +271,7 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   const bool staged = fits_in_shared(wanted, static_cast<std::size_t>(limit));
   if (!staged && view.scratch == nullptr)
     throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
-  const auto kernel = step_kernel<Env, kTile>;
+  const auto kernel = staged ? step_kernel<Env, kTile, true> : step_kernel<Env, kTile, false>;
   if (staged && wanted > kUnasked) {
     check_cuda(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)),
@@ -276,7 +280,7 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   cuda::launch(kernel,
                {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream, staged ? wanted : 0},
                params, slots_of<Env>(layout), view, shape_of(layout), layout.scratch_bytes,
-               static_cast<std::uint32_t>(staged && stage_rows ? with_rows - each : 0), staged);
+               static_cast<std::uint32_t>(staged && stage_rows ? with_rows - each : 0));
   check_cuda(cudaGetLastError(), "environment step kernel");
 }
 

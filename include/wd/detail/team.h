@@ -27,7 +27,7 @@ template <typename F>
 WD_FN auto others_of(F f) {
   return [f](int i, int c) {
     const auto g = f(i, c);
-    return [g, i](int k) { return g(k >= i ? k + 1 : k); };
+    return [g, i](int k) { return g(k + static_cast<int>(k >= i)); };
   };
 }
 
