@@ -98,6 +98,9 @@ struct CriticShape {
   int quantiles = 1;  // numbers that a critic gives for a value: its quantiles, whose mean it is
 };
 
+// Whether the activations of a rollout are kept for the update.
+enum Reuse : int { kReuseNo, kReuseYes, kReuseAuto };
+
 // What the rest of the program needs to know about an algorithm with these settings.
 struct AlgorithmTraits {
   // kEither: what it learns from is in a replay memory (wd/replay.h).
@@ -111,7 +114,9 @@ struct AlgorithmTraits {
   bool normalizes_value = false;
   // The critic must read a stream of replicas (model.critic_reads).
   bool values_state = false;
-  bool keeps_activations = false;  // the update uses activations kept from the rollout
+  // Whether the update uses activations kept from the rollout. kReuseAuto: it can, and does on a GPU whose
+  // memory has room for them.
+  Reuse keeps_activations = kReuseNo;
   // Iterations are short, since the algorithm remembers more than a rollout: intervals of training then count
   // environment steps (trainer.intervals).
   bool short_iterations = false;

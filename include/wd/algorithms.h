@@ -28,7 +28,7 @@ class OnPolicySettings : public AlgorithmSettings {
   bool normalize_value = false;
   bool normalize_reward = false;
   double adam_epsilon = 1e-8;
-  bool reuse_activations = false;
+  Reuse reuse_activations = kReuseAuto;
   std::int64_t max_rows = 0;
 
   void describe(Fields& field) override;
@@ -38,7 +38,9 @@ class OnPolicySettings : public AlgorithmSettings {
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   AlgorithmTraits traits() const override {
     return {
-        .normalizes_value = normalize_value, .keeps_activations = reuse_activations, .row_limit = max_rows};
+        .normalizes_value = normalize_value,
+        .keeps_activations = max_rows > 0 && reuse_activations == kReuseAuto ? kReuseNo : reuse_activations,
+        .row_limit = max_rows};
   }
   double bytes(const WorkerShape& worker) const override;
 

@@ -74,6 +74,8 @@ struct Limits {
 // Bytes that one worker certainly allocates: the sum of its buffers, without any estimate. All zero: unknown.
 struct Sizes {
   double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
+  // Activations of rollouts that a GPU keeps if everything then takes at most room_with_kept.
+  double kept_per_replica_step = 0.0, room_with_kept = 0.0;
 
   bool operator==(const Sizes&) const = default;
 };

@@ -199,6 +199,10 @@ struct SavingSettings {
 
 // autoscale: how --auto_scale chooses num_envs and train_batch_size.
 struct AutoscaleSettings {
+  // The part of a GPU's budget that may be in use once the activations of rollouts are kept by default; the
+  // rest is for the working memory of updates.
+  static constexpr double kShareWithKept = 0.85;
+
   ScalingObjective objective = kObjectiveSpeed;
   std::int64_t min_iterations = 200;
   std::int64_t min_rollout = 0;
@@ -211,6 +215,8 @@ struct AutoscaleSettings {
   double max_iteration_seconds = 10.0;
   ScaleLr scale_lr = kScaleLrNone;
 
+  // [bytes] of a GPU with `total` bytes that one of `workers` may use.
+  double gpu_budget(double total, int workers) const;
   void describe(Fields& field);
   bool operator==(const AutoscaleSettings&) const = default;
 };

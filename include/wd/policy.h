@@ -98,6 +98,8 @@ class Policy {
   // From now on, act() keeps its activations in the buffers, so that accumulate() of the whole batch does not
   // have to compute them again.
   void keep_activations(PolicyBuffers& buffers) const;
+  // [bytes] that this takes; 0: the network's activations cannot be kept.
+  double activation_bytes(const PolicyBuffers& buffers) const;
 
   // Of continuous actions: the standard deviations of rows [first, first + n) of [E, A], whose activations
   // act() has kept; [n, components] on the CPU, in the unit of the policy. Synchronizes on CUDA.

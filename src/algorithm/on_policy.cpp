@@ -207,9 +207,9 @@ void OnPolicySettings::describe(Fields& field) {
           "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
           "vf_clip_param is in these units; excludes normalize_return");
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
-  field(
-      "reuse_activations", reuse_activations,
-      "keep the rollout's activations for the update, if it is one step: same results, faster, more memory");
+  field.choice("reuse_activations", reuse_activations, {"false", "true", "auto"},
+               "keep the rollout's activations for the update, if it is one step: same results, faster, more "
+               "memory; auto: on a GPU that has room for them");
   describe_max_rows(field, max_rows);
 }
 
@@ -229,12 +229,12 @@ void OnPolicySettings::check(const TrainingShape& shape, const Problem& problem)
   if (normalize_value && normalize_return)
     problem("normalize_value", "true",
             "excludes normalize_return, which normalizes what values learn: set one to false");
-  if (reuse_activations && traits().epochs * traits().minibatches > 1) {
+  if (reuse_activations == kReuseYes && traits().epochs * traits().minibatches > 1) {
     problem(
         "reuse_activations", "true",
         "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and num_minibatches: 1");
   }
-  if (reuse_activations && max_rows > 0)
+  if (reuse_activations == kReuseYes && max_rows > 0)
     problem("reuse_activations", "true", "needs an update with all rows: set one of it and max_rows");
   check_minibatches(traits().minibatches, shape, problem, max_rows);
 }

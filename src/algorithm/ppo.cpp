@@ -27,6 +27,8 @@ AlgorithmTraits PpoSettings::traits() const {
   AlgorithmTraits traits = OnPolicySettings::traits();
   traits.epochs = num_epochs;
   traits.minibatches = num_minibatches;
+  if (num_epochs * num_minibatches > 1 && traits.keeps_activations == kReuseAuto)
+    traits.keeps_activations = kReuseNo;
   return traits;
 }
 

@@ -99,7 +99,7 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
     throw UsageError(concat(kMemoryPath, " = ", config.autoscale.memory_gb, ": the smallest of ", all.size(),
                             " GPUs has ", run::format_bytes(least)));
   machine.memory_bytes = static_cast<std::uint64_t>(
-      wanted > 0.0 ? wanted : config.autoscale.memory_fraction * static_cast<double>(least));
+      config.autoscale.gpu_budget(static_cast<double>(least), static_cast<int>(all.size())));
   return machine;
 }
 
@@ -108,12 +108,14 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 // Computes the sizes from rollouts of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment, int num_workers) {
   const auto bytes = [&](std::int64_t steps) {
-    return rollout_bytes(config, environment, steps, 1) + activation_bytes(config, environment, steps, 1);
+    return rollout_bytes(config, environment, steps, 1) +
+           activation_bytes(config, environment, steps, 1, kReuseYes);
   };
   const double one = bytes(1), step = bytes(2) - one;
   return {.fixed = algorithm_bytes(config, environment, num_workers),
           .per_replica = one - step,
-          .per_replica_step = step};
+          .per_replica_step = step,
+          .kept_per_replica_step = activation_bytes(config, environment, 1, 1, kReuseAuto)};
 }
 
 // --- the cache ---------------------------------------------------------------------------------------------
@@ -386,7 +388,10 @@ Autoscaled autoscale(const Config& config, Environment& environment, const Autos
   const int workers = options.launch.num_workers;
   const Machine machine =
       options.launch.gpus ? describe_gpus(config, options.launch) : describe_host(config, workers);
-  const SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
+  SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
+  if (options.launch.gpus)
+    search_for.sizes.room_with_kept =
+        AutoscaleSettings::kShareWithKept * static_cast<double>(machine.memory_bytes);
   const std::string key = key_of(config, environment, machine, search_for);
   const std::filesystem::path folder = cache_folder();
   Cached cached;

@@ -33,8 +33,10 @@ MemoryModel::MemoryModel(const Sizes& sizes, int num_workers) : sizes_(sizes), w
 
 double MemoryModel::exact(const Probe& probe) const {
   const double replicas = static_cast<double>(probe.num_envs) / workers_;
-  return sizes_.fixed +
-         replicas * (sizes_.per_replica + sizes_.per_replica_step * static_cast<double>(probe.rollout_steps));
+  const auto steps = static_cast<double>(probe.rollout_steps);
+  const double bytes = sizes_.fixed + replicas * (sizes_.per_replica + sizes_.per_replica_step * steps);
+  const double with_kept = bytes + replicas * sizes_.kept_per_replica_step * steps;
+  return with_kept <= sizes_.room_with_kept ? with_kept : bytes;
 }
 
 void MemoryModel::add(const Probe& probe, std::uint64_t bytes) {

@@ -91,13 +91,14 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
 }
 
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
-                        double replicas) {
+                        double replicas, Reuse reuse) {
   const Precision precision = config.trainer.precision;
   const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   double bytes = 0.0;
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const PolicySettings& policy = config.policies[p];
-    if (!policy.to_train || !policy.algorithm->traits().keeps_activations) continue;
+    if (!policy.to_train || policy.algorithm->traits().keeps_activations != reuse) continue;
+    if (reuse == kReuseAuto && policy.model.network) continue;  // those of a module cannot be kept
     const double rows = replicas * static_cast<double>(steps) * layouts[p].num_agents;
     for (const MakeNetwork& make :
          make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision))
@@ -154,7 +155,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     if (ends_by_own_return(trainer))  // the weights that played (src/trainer/played.h)
       needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
   }
-  needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas);
+  needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas, kReuseYes);
   needed.algorithms = algorithm_bytes(config, environment, world_size);
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

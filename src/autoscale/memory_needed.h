@@ -14,9 +14,9 @@ namespace wd::scaling {
 double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                      double replicas);
 
-// [bytes] of the activations that the policies with reuse_activations keep of a rollout: at least.
+// [bytes] of the activations that the policies with this reuse_activations keep of a rollout: at least.
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
-                        double replicas);
+                        double replicas, Reuse reuse);
 
 // [bytes] that the algorithms of one worker allocate for themselves, whatever the number of replicas, as far
 // as it is known (AlgorithmSettings::bytes).

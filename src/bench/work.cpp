@@ -48,9 +48,13 @@ std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, con
   return all;
 }
 
+bool keeps_activations(const PolicyBuffers& buffers, const PolicySettings& settings) {
+  return buffers.activations != nullptr || settings.algorithm->traits().keeps_activations == kReuseYes;
+}
+
 // Bytes that the rollout writes and the update reads.
 double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings) {
-  if (!settings.algorithm->traits().keeps_activations) return 0.0;
+  if (!keeps_activations(buffers, settings)) return 0.0;
   double floats = 0.0;
   for (const auto& network : networks(buffers, settings))
     floats += static_cast<double>(network->activation_size());
@@ -106,7 +110,7 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     work.bytes += epochs * loss_bytes(trajectory, b, settings, shape);
     work.bytes += activation_bytes(b, settings);
     for (const auto& network : networks(b, settings)) {
-      const double forward = settings.algorithm->traits().keeps_activations ? 0.0 : network->forward_flop();
+      const double forward = keeps_activations(b, settings) ? 0.0 : network->forward_flop();
       work.flop += epochs * (forward + network->backward_flop());
     }
   }

@@ -239,7 +239,7 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.uses.add(Use::kReplay, algorithm.traits().learns_from != LearnsFrom::kPlay);
   usage.uses.add(Use::kNeedsPlay, algorithm.traits().learns_from == LearnsFrom::kPlay);
   usage.uses.add(Use::kNeedsRecordings, algorithm.traits().learns_from == LearnsFrom::kRecordings);
-  usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations);
+  usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations == kReuseYes);
   usage.uses.add(Use::kValuesState, algorithm.traits().values_state);
 }
 

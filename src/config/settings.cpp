@@ -247,6 +247,10 @@ void PlaySettings::describe(Fields& field) {
   field("max_steps", max_steps, {1, 1e6}, "steps of an episode to record at most");
 }
 
+double AutoscaleSettings::gpu_budget(double total, int workers) const {
+  return memory_gb > 0.0 ? memory_gb * 0x1p30 / workers : memory_fraction * total;
+}
+
 void AutoscaleSettings::describe(Fields& field) {
   field.choice(
       "objective", objective, {"speed", "memory"},

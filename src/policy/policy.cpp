@@ -373,6 +373,14 @@ void Policy::keep_activations(PolicyBuffers& buffers) const {
       std::make_shared<Activations>(make_activations(self.actor(), self.critic(), buffers.mask.numel()));
 }
 
+double Policy::activation_bytes(const PolicyBuffers& buffers) const {
+  const Impl& self = *impl_;
+  if (self.settings.network) return 0.0;
+  double numbers = static_cast<double>(self.actor().activation_size());
+  if (self.has_critic) numbers += static_cast<double>(self.critic()->activation_size());
+  return static_cast<double>(buffers.mask.numel()) * numbers * (self.precision == kBf16 ? 2.0 : 4.0);
+}
+
 Sequences Policy::sequences(int rollout_steps) const {
   constexpr std::int64_t kMinRows = 16;  // per step: with fewer, matrix products are slow
   const Impl& self = *impl_;

@@ -81,8 +81,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     policies.emplace_back(trajectory.policies()[p], c, static_cast<int>(p), d);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
-    if (c.policies[p].algorithm->traits().keeps_activations && c.policies[p].to_train)
-      policies[p].keep_activations(trajectory.policies()[p]);
+    if (keeps_activations(p)) policies[p].keep_activations(trajectory.policies()[p]);
     auto player = std::make_unique<PolicyPlayer>(policies[p]);
     players.push_back(player.get());
     game.add(with_opponents(p, std::move(player)));
@@ -94,6 +93,20 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
   synchronize();
+}
+
+// kReuseAuto: on a GPU that has room for them, and for the working memory of updates beside them.
+bool Trainer::Impl::keeps_activations(std::size_t policy) const {
+  const PolicySettings& settings = config.policies[policy];
+  const Reuse reuse = settings.algorithm->traits().keeps_activations;
+  if (!settings.to_train || reuse == kReuseNo) return false;
+  if (reuse == kReuseYes) return true;
+  const std::optional<GpuMemory> memory = device.is_cuda() ? gpu_memory() : std::nullopt;
+  const double bytes = policies[policy].activation_bytes(trajectory.policies()[policy]);
+  if (!memory || bytes <= 0.0) return false;
+  const double used = static_cast<double>(memory->total - memory->free);
+  return used + bytes <= AutoscaleSettings::kShareWithKept *
+                             config.autoscale.gpu_budget(static_cast<double>(memory->total), group.size());
 }
 
 // The player of a policy: itself, and those that opponents.NAME lists.

@@ -76,6 +76,14 @@ TEST(MemoryModelTest, UnknownSizesLeaveHope) {
   EXPECT_EQ(model.predict({100'000, 5}), 1'000'000U);
 }
 
+TEST(MemoryModelTest, KeptActivationsCountWhereThereIsRoom) {
+  const MemoryModel model(
+      {.fixed = 1000.0, .per_replica_step = 10.0, .kept_per_replica_step = 5.0, .room_with_kept = 16'000.0},
+      1);
+  EXPECT_EQ(model.at_least({1000, 1}), 1000U + 1000 * 15U);
+  EXPECT_EQ(model.at_least({1001, 1}), 1000U + 1001 * 10U);
+}
+
 TEST(MemoryModelTest, HugeNumbersSaturate) {
   const MemoryModel model({.per_replica_step = 1e9}, 1);
   EXPECT_EQ(model.at_least({10'000'000, 1'000'000}), std::uint64_t{1} << 53);

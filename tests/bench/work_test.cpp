@@ -102,7 +102,8 @@ TEST(WorkTest, BytesOfInferenceAndUpdate) {
                epoch = 105 * (row + 8 + 4 + 4 + 4 + 4 + 1);
   EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).bytes, returns + epoch);
   Config kept = a2c();
-  for (PolicySettings& policy : kept.policies) policy.algorithm.as<A2cSettings>().reuse_activations = true;
+  for (PolicySettings& policy : kept.policies)
+    policy.algorithm.as<A2cSettings>().reuse_activations = kReuseYes;
   const double activations = 105 * (256 + 256 + 23) * 4;
   EXPECT_DOUBLE_EQ(inference_work(trajectory, kept).bytes - inference_work(trajectory, a2c()).bytes,
                    activations);

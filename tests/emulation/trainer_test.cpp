@@ -167,6 +167,26 @@ TEST(EmulatedGraph, HasFewOperationsOfTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
 
+// reuse_activations: auto
+TEST(EmulatedMemory, ActivationsAreKeptWhereThereIsRoom) {
+  const Experiment training = graph_case("a2c").setup(true, {});
+  const auto train = [&](std::optional<GpuMemory> memory, bool kept) {
+    emulation::memory = memory;
+    Trainer trainer(training.config, *training.environment, kGpu);
+    emulation::memory.reset();
+    for (const PolicyBuffers& buffers : trainer.trajectory().policies())
+      EXPECT_EQ(buffers.activations != nullptr, kept);
+    for (int i = 0; i < 4; ++i) trainer.iterate();
+    Trained result;
+    for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+    return result;
+  };
+  constexpr std::uint64_t kTotal = std::uint64_t{1} << 30;
+  const Trained unknown = train({}, false);
+  expect_same_bits(unknown, train(GpuMemory{kTotal, kTotal}, true));
+  expect_same_bits(unknown, train(GpuMemory{kTotal / 5, kTotal}, false));  // 0.95 * 0.85 of it may be in use
+}
+
 // Four policies of other runs, with networks of other sizes, in place of one that learns.
 TEST(EmulatedOpponents, HaveTheSameBitsInEveryOrderOfStreamsAndPlayersOfTheCpu) {
   const std::string networks[] = {"{fc_dims: [12, 4], init_method: xavier}", "{fc_dims: [8]}",

@@ -191,7 +191,7 @@ class Draws:
         if algorithm == "PQN":
             return self.maybe(policy, 0.3, **{"lambda": [0, 0.5, 1]}, reward_scale=[0.1], epsilon=[0.1])
         self.maybe(policy, 0.3, entropy_coeff=[0, 1], normalize_advantage=[True, False], normalize_reward=[True, False])
-        self.maybe(policy, 0.2, reuse_activations=[True, False], normalize_return=[True])
+        self.maybe(policy, 0.2, reuse_activations=[True, False, "auto"], normalize_return=[True])
         if algorithm != "REINFORCE":
             self.maybe(policy, 0.3, vf_loss_coeff=[0, 1], n_step=[1, 2, 100], gae_lambda=[0, 0.5, 1], normalize_value=[True, False])
         if algorithm in PPOS:
@@ -260,7 +260,7 @@ class Draws:
             policy.pop("normalize_return", None)
         if policy.get("normalize_return"):
             policy.pop("normalize_value", None)
-        if policy.get("reuse_activations") and (recurs or algorithm in PPOS):
+        if policy.get("reuse_activations") is True and (recurs or algorithm in PPOS):
             policy["reuse_activations"] = False
         if algorithm in DRAWN:
             if policy["batch_size"] % self.workers:

@@ -12,6 +12,8 @@
 
 namespace wd {
 
+std::optional<GpuMemory> emulation::memory;
+
 namespace {
 
 emulation::Stream& current() { return emulation::stream(emulation::current_stream()); }
@@ -75,7 +77,7 @@ class EmulatedGpu final : public Gpu {
     return std::int64_t{usage.ru_maxrss} * 1024;
   }
   std::int64_t used_memory(int index) override { return peak_memory(index); }
-  std::optional<GpuMemory> memory() override { return {}; }
+  std::optional<GpuMemory> memory() override { return emulation::memory; }
 
   std::unique_ptr<Captured> capture(const c10::Stream& stream, const std::function<void()>& enqueue,
                                     const Captured*) override {

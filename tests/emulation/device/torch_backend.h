@@ -5,7 +5,10 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+
+#include "src/device/device.h"
 
 namespace wd::emulation {
 
@@ -20,6 +23,9 @@ std::map<std::string, int>& captured_operations();
 
 // Times [s] that the two algorithms of each matrix product seem to take.
 extern std::array<double, 2> product_seconds;
+
+// What the emulated GPU says of its memory; nothing at first.
+extern std::optional<GpuMemory> memory;
 
 // Events that exist.
 std::size_t num_events();
