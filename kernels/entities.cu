@@ -11,7 +11,7 @@ namespace wd::cuda {
 
 namespace {
 
-constexpr int kObservers = 128;  // at once
+constexpr int kObservers = 128;  // at once, at most
 
 // Finds the nearest things in registers, if there are at most kRanks. Things come in the order of their list,
 // and one that is as far as another stays behind it, so the result is that of find_nearest_entities().
@@ -58,19 +58,19 @@ struct NearestInRegisters {
   }
 };
 
-// In shared memory: the table [agents, columns], features [kObservers, width].
+// In shared memory: the table [agents, columns], features [threads, width]. A thread per observer.
 template <typename Find>
 __global__ void __launch_bounds__(kObservers, 8) entities_of_unit(__grid_constant__ const EntitiesArgs args) {
   const ObservationSource& source = args.source;
   const int agents = source.agents, columns = static_cast<int>(source.stride), width = args.shape.width();
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const std::int64_t unit = blockIdx.x;
   auto* const table = reinterpret_cast<float*>(dynamic_shared());
   float* const features = table + agents * columns;
   const float* const from = source.floats + unit * agents * columns;
-  for (int i = thread; i < agents * columns; i += kObservers) table[i] = from[i];
-  for (int begin = 0; begin < source.rows_per_unit; begin += kObservers) {
-    const int n = source.rows_per_unit - begin < kObservers ? source.rows_per_unit - begin : kObservers;
+  for (int i = thread; i < agents * columns; i += threads) table[i] = from[i];
+  for (int begin = 0; begin < source.rows_per_unit; begin += threads) {
+    const int n = source.rows_per_unit - begin < threads ? source.rows_per_unit - begin : threads;
     const std::int64_t first = unit * source.rows_per_unit + begin;
     meet(Place::current());
     if (thread < n) {
@@ -95,9 +95,11 @@ bool kinds_are_shared(const EntityShape& shape) {
 
 void entities(void* stream, const EntitiesArgs& args) {
   const ObservationSource& source = args.source;
+  const int observers = (source.rows_per_unit + 31) / 32 * 32;
+  const int threads = observers < kObservers ? observers : kObservers;
   const std::size_t floats =
       static_cast<std::size_t>(source.agents) * static_cast<std::size_t>(source.stride) +
-      static_cast<std::size_t>(kObservers) * static_cast<std::size_t>(staged_stride(args.shape.width()));
+      static_cast<std::size_t>(threads) * static_cast<std::size_t>(staged_stride(args.shape.width()));
   if (source.agents == 0 || floats * 4 > kStagedBytes)
     return for_each<entities_row>(stream, "entities", args.rows, args);
   const std::int64_t units = args.rows / source.rows_per_unit;
@@ -105,7 +107,7 @@ void entities(void* stream, const EntitiesArgs& args) {
            "CUDA kernel entities: ", args.rows, " rows, ", source.rows_per_unit, " per table");
   if (units == 0) return;
   const auto enqueue = [&](auto* kernel) {
-    launch(kernel, {static_cast<unsigned>(units), kObservers, stream, floats * 4}, args);
+    launch(kernel, {static_cast<unsigned>(units), static_cast<unsigned>(threads), stream, floats * 4}, args);
     check_launch("entities");
   };
   const int nearest = args.shape.nearest;

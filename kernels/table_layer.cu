@@ -343,10 +343,12 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
     for (int a = 0; a < kRange; ++a) {
       load_columns(above, staged + (warp * kRange + a + 1) * kColumns);
       here += y[a];
-      of_bias += y[a];
       const float low = below + here, high = total - low;
+      if (present != 0) {
+        of_bias += y[a];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) of_column[c] = fused(y[a], v[c], of_column[c]);
+        for (int c = 0; c < kColumns; ++c) of_column[c] = fused(y[a], v[c], of_column[c]);
+      }
       if (any_low) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) of_agent[a][c] = fused(low, above[c], of_agent[a][c]);
