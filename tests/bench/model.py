@@ -27,6 +27,7 @@ KERNELS_OF_H100 = ROOT / "docs/benchmarks/2026-11-26-gpu-kernels.json"
 COPY, FP32 = 2.87e12, 51.6e12  # bytes/s, FLOP/s
 TENSOR = {"bf16": 800e12, "tf32": 456e12}
 CYCLES = 132 * 1.755e9
+ISSUE = 4 * CYCLES  # warp instructions/s
 BLOCKS = 1.66e9  # blocks/s that can begin: the search begins 125 million in 75.3 ms
 L2 = 50e6
 
@@ -53,14 +54,16 @@ KINDS = {
     "search, 16 bytes": (3.0, 0.99, "prototype, kernels: 1.37 ms for 4 GB, 2.76 for 8"),
     "environment fp32": (0.0, 1.41, "bench env: 310 us of 220"),
     "environment bf16": (0.0, 1.87, "bench env: 206 us of 110; 143 million warp instructions of 2-byte stores (hardware counters)"),
-    "environment, staged": (0.0, 1.41, "not measured: 16-byte stores, as many instructions a byte as in fp32, hence its factor"),
+    "environment, new": (0.0, 1.20, "NOT MEASURED: 120 instructions for 8 entries (SASS) in place of 230, 83 us of issue slots beside 110 us of stores"),
     "entities": (0.0, 1.0, "kernels: 3.55 ns a row (232, 734 us), and 115 us for the chain of one thread"),
-    "entities, block": (17.0, 1.0, "prototype, kernels: 30.4, 66.7, 200 us at 163, 655, 2,048 replicas: 0.09 us each"),
+    "entities, block": (8.0, 1.0, "NOT MEASURED: 9,400 instructions a warp of observers (SASS) at 0.8 of the issue slots, 0.051 us a replica; the "
+                                  "prototype took 0.09 us (kernels: 200 us at 2,048 replicas), without skipping things together and with rows written apart"),
     "table forward": (379.0, 1.0, "kernels_bench 444 us at 163 replicas, 1.2 ms derived at 2,048: 0.40 us each"),
     "table backward": (230.0, 1.0, "derived from the measured 969 us of a chunk at 163 replicas: 290 us; more replicas guessed"),
-    "table, new": (6.0, 1.0, "NOT MEASURED: FFMA at 0.45 of the peak (2 loads of shared memory and 1 index for 8 FFMA is 0.73 of "
-                             "the issue slots, times 0.6 for latency), stores at 0.85 of a copy. The prototype of 4c4d479 reached 0.05"),
-    "one pass": (8.0, 1.40, "prototype, kernels: ReLU', rounding, sums: fp32 28.2, 80.8 us (bounds 14.6, 58.5), bf16 19.6, 61.1 (8.8, 35)"),
+    "table, new": (6.0, 1.0, "NOT MEASURED: instructions (SASS) at 0.85 of the issue slots: forward 65 an entry for 4 units of 128 outputs, backward 560 "
+                             "a unit and range of 7 agents with rows, 345 without; stores at 0.85 of a copy"),
+    "one pass": (7.0, 1.18, "NOT MEASURED: 13 instructions a number (SASS), 7 us of issue slots beside 35 us of memory in bf16 at 65,536 rows; 3 us for the "
+                            "parts. The prototype, with packs of half the size, took 61 us (kernels)"),
     "gather": (2.0, 1.14, "kernels_bench: 2.53 TB/s"),
     "once": (0.0, 1.0, "returns, moments, Adam, episodes: profile, about 2 ms"),
 }
@@ -71,9 +74,9 @@ CHANGES = {
     "chunk": "chunk_rows 65,536",
     "kept": "kept activations (reuse_activations), where the algorithm can",
     "head": "output layer on tensor cores, last hidden layer in bf16",
-    "one_pass": "ReLU's gradient, rounding and bias sums in one kernel",
-    "env": "rows of the environment staged, bf16",
-    "entities": "entities by a block per replica, stored for all epochs",
+    "one_pass": "ReLU's gradient, rounding and sums of all biases in one kernel",
+    "env": "environment: shared memory known to the compiler, packs without conflicts of banks",
+    "entities": "entities by a block per replica",
     "table": "table layer rewritten",
 }
 
@@ -195,7 +198,13 @@ class Model:
         name = "table layer" if forward else "table layer: weights"
         kind = "table forward" if forward else "table backward"
         if "table" in self.run.on:
-            bound = max(flop / (0.45 * FP32), stored / (0.85 * COPY)) * 1e6
+            ranges = 15  # of 7 agents
+            tiles, with_rows = outputs / 32, -(-policy.agents // 7)
+            if forward:  # 104 other agents, then the policy's own one after another, 7 entries each
+                warps, instructions = units / 4 * outputs / 128, 65 * 7 * (104 + policy.agents)
+            else:
+                warps, instructions = units * tiles, 560 * with_rows + 345 * (ranges - with_rows)
+            bound = max(warps * instructions / (0.85 * ISSUE), stored / (0.85 * COPY)) * 1e6
             self.add(name, "table", policy.name, phase, "table, new", launches, stored, flop, bound_us=bound)
         else:
             self.add(name, "table", policy.name, phase, kind, launches, stored, flop, bound_us=(0.40 if forward else 0.37) * units * policy.agents / 100)
@@ -203,7 +212,7 @@ class Model:
     def entities(self, policy, phase, launches, rows):
         units, size = rows / policy.agents, rows * (self.run.features * 4 + 24)
         if "entities" in self.run.on:
-            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=0.09 * units * max(policy.agents, 20) / 100)
+            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=0.051 * units * max(policy.agents, 25) / 100)
         else:
             us = max(115.0, 3.55e-3 * rows)
             self.add("entities", "entities", policy.name, phase, "entities", launches, size, bound_us=3.55e-3 * rows, us=us)
@@ -212,8 +221,8 @@ class Model:
         run = self.run
         row = {"rows": 105 * run.width * self.item}.get(run.observations, run.table_numbers * 4)
         kind = f"environment {'bf16' if self.item == 2 else 'fp32'}"
-        if "env" in run.on and run.precision == "bf16" and run.observations == "rows":
-            kind = "environment, staged"
+        if "env" in run.on and run.observations == "rows":
+            kind = "environment, new"
         size = run.envs * row
         us = max(45.0, KINDS[kind][1] * size / COPY * 1e6)  # 46 us where it writes tables: the game itself
         self.add("environment", "environment", "", "rollout", kind, run.steps, size, us=us)
@@ -236,11 +245,10 @@ class Model:
         rows = policy.epochs * all_rows / chunks  # of an average chunk
         kept = "kept" in run.on and policy.minibatches == 1
         if policy.minibatches > 1:
-            stored = "entities" in run.on and run.observations == "entities"
-            unit = policy.agents * run.features * 4 if stored else run.table_numbers * 4
+            unit = run.table_numbers * 4
             self.add("gather", "gather", policy.name, "update", "gather", policy.epochs * policy.minibatches,
                      2 * in_minibatch / policy.agents * (unit + policy.agents * 30))
-        if run.observations == "entities" and "entities" not in run.on:
+        if run.observations == "entities":
             self.entities(policy, "update", chunks, rows)
         if not kept:
             self.forward(policy, "update", chunks, rows)
@@ -268,7 +276,11 @@ class Model:
         size = rows * (last * self.head_in() + 176)
         self.product("output layer: weights", policy, "update", chunks, rows, last, run.heads + 5, size, self.head_precision, weights=True)
         self.product("output layer: input", policy, "update", chunks, rows, last, run.heads + 5, size, self.head_precision)
-        self.bias_sum("output layer", policy, chunks, rows, 44, 4)
+        if "one_pass" in run.on:
+            rounded = 96.0 if self.head_precision == "bf16" else 0.0
+            self.add("output layer: rounding, sums", "one pass", policy.name, "update", "one pass", chunks, rows * (176.0 + rounded))
+        else:
+            self.bias_sum("output layer", policy, chunks, rows, 44, 4)
         for k, inputs, outputs, size_in, size_out in reversed(list(self.layers())):
             name = f"layer {k + 1}"
             if "one_pass" in run.on:
