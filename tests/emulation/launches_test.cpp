@@ -1,0 +1,67 @@
+// launches_test.cpp: how many launches an update of the replay algorithms is. On a GPU an update of a small
+// batch takes the time of its launches.
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/base/join.h"
+#include "src/emulator/streams.h"
+#include "tests/trainer/graph_cases.h"
+
+namespace wd {
+namespace {
+
+using Launches = std::map<std::string, int>;
+
+struct UpdateCase {
+  const char *name, *env, *policy;
+  int launches;  // of two updates
+  const char* setting = "trainer.precision=fp32";
+};
+
+// Networks of 2 x 64 with batches of 256.
+const UpdateCase kCases[] = {
+    {"sac", "pendulum", "algorithm: SAC", 218},
+    {"sac_bf16", "pendulum", "algorithm: SAC", 232, "trainer.precision=bf16"},
+    {"td3", "pendulum", "algorithm: TD3", 153},
+    {"ddpg", "pendulum", "algorithm: DDPG", 144},
+    {"sac_choices", "cartpole", "algorithm: SAC", 162},
+    {"dqn", "cartpole", "algorithm: DQN", 62},
+    {"dqn_bf16", "cartpole", "algorithm: DQN", 58, "trainer.precision=bf16"},
+};
+
+// What is captured of a training with so many updates in an iteration.
+Launches captured(const UpdateCase& of, int updates) {
+  const std::string policy =
+      concat("policy={shared: {", of.policy, ", batch_size: 256, replay_ratio: ", 8 * updates,
+             ", buffer_size: 3000, learning_starts: 0, ", "model: {fc_dims: [64, 64]}}}");
+  const Experiment training = make_setup(of.env, {"trainer.num_envs=4", "trainer.train_batch_size=32",
+                                                  "trainer.cuda_graphs=true", of.setting, policy});
+  emulation::captured_launches().clear();
+  train_with(training, 4);
+  return emulation::captured_launches();
+}
+
+class EmulatedUpdate : public testing::TestWithParam<UpdateCase> {};
+
+// The actor of TD3 moves in every second update.
+TEST_P(EmulatedUpdate, HasSoManyLaunches) {
+  Launches of_two = captured(GetParam(), 4);
+  for (const auto& [name, count] : captured(GetParam(), 2)) of_two[name] -= count;
+  std::erase_if(of_two, [](const auto& one) { return one.second == 0; });
+  int total = 0;
+  std::vector<std::string> lines;
+  for (const auto& [name, count] : of_two) {
+    total += count;
+    lines.push_back(concat("  ", count, ' ', name));
+  }
+  std::cout << GetParam().name << ": " << total << " launches in two updates:\n" << join(lines, "\n") << "\n";
+  EXPECT_EQ(total, GetParam().launches) << join(lines, "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EmulatedUpdate, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace wd
