@@ -107,6 +107,10 @@ class Network {
   // Call it after forward() of the same rows in the same workspace.
   virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const = 0;
+  // Returns a network that computes `count` networks of this kind for the same input at a time: its parameters
+  // are theirs, one after another; its outputs and their gradients are [count, rows, outputs], and gradients
+  // of parts [count, rows, size]. Returns null if that would not be faster.
+  virtual std::unique_ptr<Network> several(int count) const;
   // Completes `flat` from `derived`, which is overwritten.
   virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;
 

@@ -19,6 +19,9 @@ struct MlpShape {
   Activation activation = kRelu;
   bool layer_norm = false;
   Precision precision = kFp32;
+  // Networks that are computed together, on a GPU (Network::several()); their tensors have one more dimension
+  // in front if there are several.
+  int copies = 1;
 
   // The row stride of a matrix with `columns` columns, in weights and, on a GPU, in activations: rows that
   // tensor cores read start at multiples of 16 bytes. In fp32 rows have no padding.
@@ -204,10 +207,11 @@ class MlpBf16 final : public MlpCpu {
   std::vector<Layer> rounded_layers_;
 };
 
-// On a GPU, in any precision, with cuBLASLt.
+// On a GPU, in any precision, with cuBLASLt; several networks too.
 class MlpGpu final : public Mlp {
  public:
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
+  std::unique_ptr<Network> several(int count) const override;
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const override;
@@ -234,6 +238,10 @@ class MlpGpu final : public Mlp {
     return k == 0 ? input_of(0, input, memory, n) : input.parts[k];
   }
 
+  // Whether the sums of the first layer are complete after the product of the last of several parts.
+  bool ends_in_product() const { return shape_.parts.size() > 1 && !shape_.parts.back().is_shared(); }
+
+  PolicyLayout layout_;
   std::unique_ptr<GpuLinear> linear_;
 };
 

@@ -22,11 +22,11 @@ struct UpdateCase {
 
 // Networks of 2 x 64 with batches of 256.
 const UpdateCase kCases[] = {
-    {"sac", "pendulum", "algorithm: SAC", 218},
-    {"sac_bf16", "pendulum", "algorithm: SAC", 232, "trainer.precision=bf16"},
-    {"td3", "pendulum", "algorithm: TD3", 153},
-    {"ddpg", "pendulum", "algorithm: DDPG", 144},
-    {"sac_choices", "cartpole", "algorithm: SAC", 162},
+    {"sac", "pendulum", "algorithm: SAC", 146},
+    {"sac_bf16", "pendulum", "algorithm: SAC", 152, "trainer.precision=bf16"},
+    {"td3", "pendulum", "algorithm: TD3", 104},
+    {"ddpg", "pendulum", "algorithm: DDPG", 138},
+    {"sac_choices", "cartpole", "algorithm: SAC", 122},
     {"dqn", "cartpole", "algorithm: DQN", 62},
     {"dqn_bf16", "cartpole", "algorithm: DQN", 58, "trainer.precision=bf16"},
 };
