@@ -54,6 +54,11 @@ __device__ float* parts_of(const HiddenGradientArgs& args) {
   return args.parts + blockIdx.z * HiddenGradientArgs::kMaxParts * args.width;
 }
 
+__device__ void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
+  float* const sum = args.bias_grad + blockIdx.z * args.bias_step + column;
+  *sum = args.add ? *sum + total : total;
+}
+
 // A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y) of a matrix (blockIdx.z).
 template <typename In, typename Out, Derivative kDerivative, int kEach>
 __global__ void __launch_bounds__(kGradientThreads)
@@ -109,7 +114,7 @@ __global__ void __launch_bounds__(kGradientThreads)
     if (shape.parts > 1) {
       if (at < args.width) parts_of(args)[blockIdx.x * args.width + at] = total;
     } else if (at < args.biases) {
-      args.bias_grad[blockIdx.z * args.bias_step + at] += total;
+      add_to_bias(args, at, total);
     }
   }
 }
@@ -133,7 +138,7 @@ __global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constan
   if (slice > 0 || column >= args.biases) return;
   float total = subtotal[x];
   for (int k = 1; k < kSlices; ++k) total += subtotal[k * kColumns + x];
-  args.bias_grad[blockIdx.z * args.bias_step + column] += total;
+  add_to_bias(args, column, total);
 }
 
 template <typename In, typename Out, Derivative kDerivative, int kEach>

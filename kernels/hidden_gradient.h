@@ -33,9 +33,10 @@ struct HiddenGradientArgs {
   GradientMatrix grad;       // [rows, width]: of the outputs
   GradientMatrix activated;  // [rows, width]: the outputs; kNone: not read
   GradientMatrix to;         // [rows, width]: of the sums before the activation, may be `grad`; or none
-  // [biases], to which the sums of columns are added, as they are stored in `to`; or null. Its order of
-  // additions depends on rows and width only.
+  // [biases]: the sums of columns, as they are stored in `to`, or what they are added to; or null. Its order
+  // of additions depends on rows and width only.
   float* bias_grad = nullptr;
+  bool add = true;
   int biases = 0;
   std::int64_t bias_step = 0;  // between those of two matrices
   float* parts = nullptr;      // [matrices, kMaxParts, width]: working memory

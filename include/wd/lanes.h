@@ -63,12 +63,16 @@ class Lane {
   struct Learned {
     const Model* model;
     at::Tensor gradients, numbers;  // the first lane's gradients are those of the model
+    bool clears = true;             // gradients before a pass: backward() does not overwrite all
   };
   struct Rows {
     const char* name;
     at::Tensor all;
     std::vector<at::Tensor> each;  // views of `all`
   };
+  // Clears what the first pass does not overwrite, and what it would have if there was none.
+  void begin();
+  void end();
   const Part& part(const Network& network) const;
   const Rows& rows_called(std::string_view name) const;
 
@@ -78,6 +82,7 @@ class Lane {
   at::Tensor row_sums_, ones_;
   at::Tensor partial_;  // working memory of reductions
   at::Tensor totals_;   // [sums] float64
+  bool is_new_ = true;  // no block has been passed over since begin()
 };
 
 class Lanes {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/record.h"
 #include "kernels/reduce.h"
@@ -44,6 +45,25 @@ const at::Tensor& Lane::rows(std::string_view name, int k) const {
 
 const at::Tensor& Lane::all_rows(std::string_view name) const { return rows_called(name).all; }
 
+void Lane::begin() {
+  is_new_ = true;
+  for (const Learned& learned : learned_) {
+    const at::Tensor& cleared = learned.clears ? learned.gradients : learned.numbers;
+    if (cleared.numel() > 0) cleared.zero_();
+  }
+  for (const Part& part : parts_) {
+    if (part.gradient == nullptr) continue;
+    part.gradient->is_old = part.network->overwrites();
+    if (part.gradient->derived.defined()) part.gradient->derived.zero_();
+  }
+}
+
+void Lane::end() {
+  if (is_new_ && totals_.defined()) totals_.zero_();
+  for (const Part& part : parts_)
+    if (part.gradient != nullptr && std::exchange(part.gradient->is_old, false)) part.gradient->flat.zero_();
+}
+
 Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device)
     : models_(std::move(models)),
       sums_(sums),
@@ -61,9 +81,10 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
     if (depth == ModelUse::kLearns) {
       learns = true;
       gradients = first ? model->gradients() : at::zeros_like(model->parameters());
-      lane.learned_.push_back({model, gradients, model->numbers(gradients)});
+      lane.learned_.push_back({model, gradients, model->numbers(gradients), model->networks().empty()});
     }
     const auto add = [&](const Network& network, const at::Tensor& gradient) {
+      if (gradient.defined() && !network.overwrites()) lane.learned_.back().clears = true;
       lane.parts_.push_back({&network, network.make_workspace(rows, depth != ModelUse::kForward),
                              gradient.defined() ? network.make_gradient(gradient) : nullptr});
     };
@@ -136,13 +157,10 @@ at::Tensor Lanes::run(const Blocks& blocks, const Pass& pass, const std::functio
     return totals_.zero_();
   }
   reserve(blocks);
-  for (std::int64_t l = 0; l < blocks.lanes; ++l) {
-    Lane& lane = lanes_[static_cast<std::size_t>(l)];
-    for (const Lane::Learned& learned : lane.learned_) learned.gradients.zero_();
-    if (sums_ > 0) lane.totals_.zero_();
-    for (const Lane::Part& part : lane.parts_)
-      if (part.gradient != nullptr && part.gradient->derived.defined()) part.gradient->derived.zero_();
-  }
+  const auto each_lane = [&](void (Lane::*f)()) {
+    for (std::int64_t l = 0; l < blocks.lanes; ++l) (lanes_[static_cast<std::size_t>(l)].*f)();
+  };
+  each_lane(&Lane::begin);
   const Queue queue = current_queue(device_);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     if (should_stop && should_stop()) return;
@@ -150,9 +168,11 @@ at::Tensor Lanes::run(const Blocks& blocks, const Pass& pass, const std::functio
     Lane& lane = lanes_[static_cast<std::size_t>(l)];
     pass(lane, begin, end);
     if (sums_ > 0)
-      add_row_sums(queue, lane.row_sums_.const_data_ptr<float>(), sums_, end - begin,
-                   lane.partial_.mutable_data_ptr<double>(), lane.totals_.mutable_data_ptr<double>());
+      sum_rows(queue, lane.row_sums_.const_data_ptr<float>(), sums_, end - begin, !lane.is_new_,
+               lane.partial_.mutable_data_ptr<double>(), lane.totals_.mutable_data_ptr<double>());
+    lane.is_new_ = false;
   });
+  each_lane(&Lane::end);
   reduce(blocks.lanes);
   return totals_;
 }

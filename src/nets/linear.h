@@ -26,8 +26,9 @@ class GpuLinear {
                         bool relu) = 0;
   // below [n, in] = grad [n, out] weight. Enqueues.
   virtual void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) = 0;
-  // weight_grad [out, in] float32 += grad^T x. Enqueues.
-  virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) = 0;
+  // weight_grad [out, in] float32 = grad^T x, or += if `add`. Enqueues.
+  virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                               bool add) = 0;
 };
 
 // tf32: float32 products may round their factors to a mantissa of 10 bits. Set by the library that has the

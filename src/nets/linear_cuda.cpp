@@ -289,7 +289,8 @@ class CudaLinear final : public GpuLinear {
                bool relu) override;
   void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add, bool relu) override;
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override;
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override;
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                       bool add) override;
 
  private:
   Products products_;
@@ -324,14 +325,15 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
                  .k = weight.size(-2)});
 }
 
-void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) {
+void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                                 bool add) {
   products_.run({.a = {x},
                  .b = {grad, true},
                  .d = weight_grad,
                  .m = x.size(-1),
                  .n = grad.size(-1),
                  .k = grad.size(-2),
-                 .add = true});
+                 .add = add});
 }
 
 const bool registered = (make_gpu_linear =

@@ -212,6 +212,7 @@ class MlpGpu final : public Mlp {
  public:
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
   std::unique_ptr<Network> several(int count) const override;
+  bool overwrites() const override { return !reads_tables() && !shape_.layer_norm; }
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const override;
@@ -225,9 +226,9 @@ class MlpGpu final : public Mlp {
   at::Tensor input_of(std::size_t l, const NetworkInput& input, const Memory& memory, std::int64_t n) const;
   at::Tensor weight_of(std::size_t l) const;
   // Turns the gradient of outputs into that of sums, `to`, which may be the same matrix or undefined, and
-  // adds to that of the bias, if it is defined. activated: the outputs; undefined: the sums themselves.
+  // writes that of the bias, if it is defined, or adds to it. activated: the outputs; undefined: the sums themselves.
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-            const at::Tensor& bias_grad, const Memory& memory) const;
+            const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.
   at::Tensor bias_gradient(std::size_t l, const LayerGradients* gradient) const {
     return gradient == nullptr || (l == 0 && reads_tables()) ? at::Tensor() : gradient->layers[l].bias;

@@ -116,11 +116,12 @@ GradientMatrix gradient_matrix(const at::Tensor& x) {
 }  // namespace
 
 void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-                  const at::Tensor& bias_grad, const Memory& memory) const {
+                  const at::Tensor& bias_grad, bool add, const Memory& memory) const {
   HiddenGradientArgs args;
   args.rows = grad.size(-2);
   args.width = static_cast<int>(grad.size(-1));
   args.matrices = shape_.copies;
+  args.add = add;
   args.derivative = activated.defined() ? functions_of(shape_.activation).derivative : Derivative::kNone;
   args.grad = gradient_matrix(grad);
   args.activated = gradient_matrix(activated);
@@ -139,28 +140,30 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
                           LayerGradients* gradient, PartGrads part_grads) const {
   const std::int64_t n = rows_of(input);
   const std::size_t head = layers_.size() - 1;
+  const bool add = gradient == nullptr || !gradient->is_old;
   const at::Tensor rounded = memory.output_grad.defined() ? top(memory.output_grad, n) : at::Tensor();
   // Rows with their padding, which is 0, as far as it fills 16 bytes.
   const std::int64_t outputs = std::min((output_grad.size(-1) + 3) / 4 * 4, output_grad.stride(-2));
-  pass(with_columns(top(output_grad, n), outputs), {}, rounded, bias_gradient(head, gradient), memory);
+  pass(with_columns(top(output_grad, n), outputs), {}, rounded, bias_gradient(head, gradient), add, memory);
   at::Tensor grad = rounded.defined() ? with_columns(rounded, output_grad.size(-1)) : output_grad;
   for (std::size_t l = head; l > 0; --l) {
     if (gradient != nullptr) {
       Layer& sums = gradient->layers[l];
       at::Tensor weight_grad = with_columns(sums.weight, sums.weight.stride(-2));
-      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad);
+      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, add);
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
     const at::Tensor activated = top(memory.hidden[l - 1], n), bias_grad = bias_gradient(l - 1, gradient);
     linear_->backward_input(grad, weight_of(l), below);
-    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, memory);
+    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, add, memory);
     if (shape_.layer_norm) {
       normalize_backward(l - 1, below, memory, gradient);
-      pass(below, {}, {}, bias_grad, memory);
+      pass(below, {}, {}, bias_grad, add, memory);
     }
     grad = with_columns(below, layers_[l - 1].weight.size(-2));
   }
   first_backward(input, grad, memory, n, gradient, part_grads);
+  if (gradient != nullptr) gradient->is_old = false;
 }
 
 // The table comes last: it overwrites the gradient.
@@ -187,7 +190,7 @@ void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
       const at::Tensor x = part_of(input, k, memory, n);
       at::Tensor weight_grad = k == 0 ? sums.weight : sums.further[k - 1];
       if (k == 0 && reads_observations()) weight_grad = with_columns(weight_grad, weight_grad.stride(-2));
-      linear_->backward_weight(of_part, x, weight_grad);
+      linear_->backward_weight(of_part, x, weight_grad, !gradient->is_old);
     }
     if (k >= part_grads.size() || !part_grads[k].defined()) continue;
     at::Tensor below = top(part_grads[k], of_part.size(-2));

@@ -59,7 +59,7 @@ TEST(Linear, ProductsAndEpilogues) {
       // Tensor cores cut off bits when they add, and these sums have up to 4096 terms.
       const double of_sums = type == at::kFloat ? 1e-5 : 1e-4;
       for (int k = 1; k <= 2; ++k) {
-        linear.backward_weight(grad, x, weight_grad);
+        linear.backward_weight(grad, x, weight_grad, k > 1);
         expect_near(weight_grad, at::matmul(exact(grad).t(), exact(x)) * k, of_sums);
       }
     }
@@ -94,9 +94,8 @@ TEST(Linear, SeveralMatricesAtATime) {
         const at::Tensor before = exact(y);
         linear.multiply(x, weight, y, true, true);
         expect_near(y, (before + product).clamp_min(0.0), tolerance);
-        weight_grad.zero_();
         for (const bool add : {false, true}) {
-          linear.backward_weight(grad, x, weight_grad);
+          linear.backward_weight(grad, x, weight_grad, add);
           expect_near(weight_grad, at::matmul(exact(grad).mT(), exact(x)) * (add ? 2 : 1), 1e-4);
         }
       }

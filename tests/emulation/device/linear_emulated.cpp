@@ -52,9 +52,11 @@ class EmulatedLinear final : public GpuLinear {
     below.copy_(product(grad.to(at::kFloat), weight.to(at::kFloat)));
   }
 
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override {
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                       bool add) override {
     const emulation::StandIn cublaslt;
-    weight_grad.add_(product(grad.to(at::kFloat).mT(), x.to(at::kFloat)));
+    const at::Tensor result = product(grad.to(at::kFloat).mT(), x.to(at::kFloat));
+    add ? weight_grad.add_(result) : weight_grad.copy_(result);
   }
 };
 
