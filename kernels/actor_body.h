@@ -46,7 +46,9 @@ WD_FN void actor_gradient_row(const ActorGradientArgs& args, std::int64_t row) {
   for (int k = 0; k < (args.distribution == Distribution::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
   if (weight == 0.0f) return;
   for (int k = 0; k < C; ++k) {
-    const float by_action = args.action_grad[row * args.action_grad_stride + k];
+    const float* const terms = args.action_grad + row * args.action_grad_stride + k;
+    float by_action = terms[0];
+    for (int i = 1; i < args.terms; ++i) by_action += terms[i * args.action_grad_step];
     if (args.distribution == Distribution::kPoint) {
       const float a = tanh(output[k]);
       grad[k] = weight * by_action * (1.0f - a) * (1.0f + a);

@@ -1,5 +1,5 @@
 // adam.cu: the optimizer step on the GPU: one block per chunk for the norm, the last of which decides the
-// step; then one thread per four parameters.
+// step; then one thread per four parameters. Few parameters take one block.
 #include "kernels/adam_body.h"
 #include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
@@ -33,12 +33,12 @@ __global__ void __launch_bounds__(kThreads) decide_kernel(__grid_constant__ cons
   decide_step(args, squares);
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    change_kernel(__grid_constant__ const AdamArgs args) {
+constexpr std::int64_t kEach = 4;  // parameters of a thread
+
+__device__ void change(const AdamArgs& args, std::int64_t i) {
   if (args.record->made == 0.0) return;
   const AdamFactors f = AdamFactors::of(args);
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
-  if (i + 4 <= args.n) {
+  if (i + kEach <= args.n) {
     const float4 g = *reinterpret_cast<const float4*>(args.gradient + i);
     auto* const parameter = reinterpret_cast<float4*>(args.parameter + i);
     auto* const first = reinterpret_cast<float4*>(args.first_moment + i);
@@ -52,14 +52,29 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     *first = m;
     *second = v;
     if (args.shadow == nullptr) return;
-    *reinterpret_cast<ushort4*>(args.shadow + i) =
-        make_ushort4(to_bfloat16(p.x), to_bfloat16(p.y), to_bfloat16(p.z), to_bfloat16(p.w));
+    *reinterpret_cast<uint2*>(args.shadow + i) =
+        make_uint2(to_bfloat16_pair(p.x, p.y), to_bfloat16_pair(p.z, p.w));
   } else {
     for (std::int64_t k = i; k < args.n; ++k) {
       adam_element(f, args.gradient[k], args.parameter[k], args.first_moment[k], args.second_moment[k]);
       if (args.shadow != nullptr) args.shadow[k] = to_bfloat16(args.parameter[k]);
     }
   }
+}
+
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    change_kernel(__grid_constant__ const AdamArgs args) {
+  change(args, (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kEach);
+}
+
+// All of the step, of few parameters.
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    step_kernel(__grid_constant__ const AdamArgs args) {
+  const double squares = block_sum(
+      0, args.n, [&](std::int64_t i) { return static_cast<double>(args.gradient[i]) * args.gradient[i]; });
+  if (threadIdx.x == 0) decide_step(args, squares);
+  __syncthreads();
+  change(args, threadIdx.x * kEach);
 }
 
 }  // namespace
@@ -71,9 +86,13 @@ void begin_update(void* stream, const BeginUpdateArgs& args) {
 void adam(void* stream, const AdamArgs& args) {
   const auto chunks = static_cast<unsigned>(num_chunks(args.n));
   WD_CHECK(args.n > 0 && num_chunks(args.n) <= 0x3fffff, "CUDA kernel adam: ", args.n, " parameters");
+  constexpr std::int64_t kPerBlock = kEach * kThreads;
+  if (args.n <= kPerBlock) {
+    launch(step_kernel, {1, kThreads, stream}, args);
+    return check_launch("adam");
+  }
   launch(decide_kernel, {chunks, kThreads, stream}, args);
   check_launch("adam");
-  constexpr std::int64_t kPerBlock = 4 * kThreads;
   const auto blocks = static_cast<unsigned>((args.n + kPerBlock - 1) / kPerBlock);
   launch(change_kernel, {blocks, kThreads, stream}, args);
   check_launch("adam");

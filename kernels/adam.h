@@ -4,19 +4,10 @@
 
 #include <cstdint>
 
-#include "wd/detail/step_record.h"
+#include "kernels/record.h"
 #include "wd/math.h"
-#include "wd/queue.h"
 
 namespace wd {
-
-// An algorithm's input for the step of a minibatch, in device memory.
-struct StepInput {
-  double count;  // number of rows that the gradient sums over; 0: no step is made
-  double check;  // not finite if the losses are not; otherwise any number
-  double stop;   // not 0: the update ends before this step
-};
-inline constexpr std::int64_t kStepInputNumbers = sizeof(StepInput) / sizeof(double);
 
 // The initial values of an update's record. Pointers are to device memory.
 struct BeginUpdateArgs {
@@ -37,8 +28,8 @@ struct AdamArgs {
   float* first_moment = nullptr;    // [n]
   float* second_moment = nullptr;   // [n]
   std::uint16_t* shadow = nullptr;  // [n]: the parameters in bfloat16, rounded to nearest even; or null
-  const StepInput* input = nullptr;
-  std::int64_t* steps = nullptr;  // [1]: steps made since training began
+  RecordLossArgs losses{};          // of the minibatch: they are recorded first, and tell what the step needs
+  std::int64_t* steps = nullptr;    // [1]: steps made since training began
   StepRecord* record = nullptr;
   double* partial = nullptr;  // working memory, num_chunks(n)
   double beta1 = 0.9, beta2 = 0.999;
@@ -46,7 +37,7 @@ struct AdamArgs {
 };
 
 // A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n elements
-// start at multiples of 16 bytes. Takes two launches on CUDA. Sums the norm in the same order as
+// start at multiples of 16 bytes. Takes two launches on CUDA, one if there are few parameters. Sums the norm in the same order as
 // sum_of_squares() (reduce.h). Enqueues.
 WD_DECLARE_KERNEL(adam, AdamArgs)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/adam.h"
+#include "kernels/record_body.h"
 #include "wd/detail/bfloat16.h"
 #include "wd/math.h"
 
@@ -30,7 +31,7 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
 // step, and the factors of the step.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
   StepRecord& record = *args.record;
-  const StepInput& input = *args.input;
+  const StepInput input = record_losses(args.losses, record);
   record.made = 0.0;
   if (record.stopped != 0.0) return;
   if (input.stop != 0.0) {

@@ -63,4 +63,10 @@ void gather(Queue queue, const GatherArgs& args) {
   });
 }
 
+void gather(Queue queue, const GatherArgs& first, const GatherArgs& second) {
+  if (queue.cuda) return cuda::gather_both(queue.stream, first, second);
+  gather(queue, first);
+  gather(queue, second);
+}
+
 }  // namespace wd

@@ -35,5 +35,8 @@ struct GatherArgs {
 
 // Sets to[i] = from[index[i]] for every array. Enqueues.
 WD_DECLARE_KERNEL(gather, GatherArgs)
+// Both, in one launch. Enqueues.
+void gather(Queue queue, const GatherArgs& first, const GatherArgs& second);
+WD_CUDA_KERNEL(gather_both, const GatherArgs& first, const GatherArgs& second)
 
 }  // namespace wd

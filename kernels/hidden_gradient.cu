@@ -42,14 +42,24 @@ struct GradientPass {
 
 template <typename Number>
 __device__ Number* numbers_of(const GradientMatrix& matrix) {
+  const std::int64_t first = blockIdx.z * matrix.step;
   if constexpr (sizeof(Number) == 4) {
-    return matrix.floats;
+    return matrix.floats + first;
   } else {
-    return matrix.halves;
+    return matrix.halves + first;
   }
 }
 
-// A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y).
+__device__ float* parts_of(const HiddenGradientArgs& args) {
+  return args.parts + blockIdx.z * HiddenGradientArgs::kMaxParts * args.width;
+}
+
+__device__ void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
+  float* const sum = args.bias_grad + blockIdx.z * args.bias_step + column;
+  *sum = args.add ? *sum + total : total;
+}
+
+// A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y) of a matrix (blockIdx.z).
 template <typename In, typename Out, Derivative kDerivative, int kEach>
 __global__ void __launch_bounds__(kGradientThreads)
     gradient_kernel(__grid_constant__ const GradientPass pass) {
@@ -102,9 +112,9 @@ __global__ void __launch_bounds__(kGradientThreads)
     for (int l = 1; l < shape.lanes; ++l) total += subtotal[l * threads * kEach + k];
     const int at = static_cast<int>(blockIdx.y) * threads * kEach + k;
     if (shape.parts > 1) {
-      if (at < args.width) args.parts[blockIdx.x * args.width + at] = total;
+      if (at < args.width) parts_of(args)[blockIdx.x * args.width + at] = total;
     } else if (at < args.biases) {
-      args.bias_grad[at] += total;
+      add_to_bias(args, at, total);
     }
   }
 }
@@ -121,27 +131,28 @@ __global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constan
   if (column < args.biases) {
 #pragma unroll 4
     for (std::int64_t part = slice; part < pass.shape.parts; part += kSlices)
-      sum += args.parts[part * args.width + column];
+      sum += parts_of(args)[part * args.width + column];
   }
   subtotal[threadIdx.x] = sum;
   meet(Place::current());
   if (slice > 0 || column >= args.biases) return;
   float total = subtotal[x];
   for (int k = 1; k < kSlices; ++k) total += subtotal[k * kColumns + x];
-  args.bias_grad[column] += total;
+  add_to_bias(args, column, total);
 }
 
 template <typename In, typename Out, Derivative kDerivative, int kEach>
 void enqueue(void* stream, const HiddenGradientArgs& args) {
   const GradientPass pass{args, GradientShape::of(args.rows, args.width, kEach)};
+  const auto matrices = static_cast<unsigned>(args.matrices);
   launch(gradient_kernel<In, Out, kDerivative, kEach>,
-         {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups)),
+         {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups), matrices),
           kGradientThreads, stream},
          pass);
   check_launch("hidden_gradient");
   if (args.bias_grad == nullptr || pass.shape.parts == 1) return;
-  launch(parts_kernel,
-         {static_cast<unsigned>((args.biases + kColumns - 1) / kColumns), kColumns * kSlices, stream}, pass);
+  const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
+  launch(parts_kernel, {dim3(groups, 1, matrices), kColumns * kSlices, stream}, pass);
   check_launch("hidden_gradient: parts");
 }
 
@@ -162,7 +173,7 @@ bool in_packs(const GradientMatrix& matrix, int each) {
   const std::uintptr_t bytes = (matrix.floats != nullptr ? 4 : 2) * static_cast<std::uintptr_t>(each);
   const auto address =
       reinterpret_cast<std::uintptr_t>(matrix.floats) + reinterpret_cast<std::uintptr_t>(matrix.halves);
-  return !matrix || (address % bytes == 0 && matrix.stride % each == 0);
+  return !matrix || (address % bytes == 0 && matrix.stride % each == 0 && matrix.step % each == 0);
 }
 
 template <typename In, typename Out>

@@ -9,11 +9,12 @@
 
 namespace wd {
 
-// A matrix of float32 or bfloat16, rows `stride` apart; neither: there is none.
+// A matrix of float32 or bfloat16, rows `stride` apart, or several matrices `step` apart; neither: there is
+// none.
 struct GradientMatrix {
   float* floats = nullptr;
   std::uint16_t* halves = nullptr;
-  std::int64_t stride = 0;
+  std::int64_t stride = 0, step = 0;
 
   WD_FN explicit operator bool() const { return floats != nullptr || halves != nullptr; }
 };
@@ -26,16 +27,19 @@ struct HiddenGradientArgs {
   static constexpr std::int64_t kMaxParts = 528;
 
   std::int64_t rows = 0;
-  int width = 0;  // columns that are read and written
+  int width = 0;     // columns that are read and written
+  int matrices = 1;  // of each kind
   Derivative derivative = Derivative::kNone;
   GradientMatrix grad;       // [rows, width]: of the outputs
   GradientMatrix activated;  // [rows, width]: the outputs; kNone: not read
   GradientMatrix to;         // [rows, width]: of the sums before the activation, may be `grad`; or none
-  // [biases], to which the sums of columns are added, as they are stored in `to`; or null. Its order of
-  // additions depends on rows and width only.
+  // [biases]: the sums of columns, as they are stored in `to`, or what they are added to; or null. Its order
+  // of additions depends on rows and width only.
   float* bias_grad = nullptr;
+  bool add = true;
   int biases = 0;
-  float* parts = nullptr;  // [kMaxParts, width]: working memory
+  std::int64_t bias_step = 0;  // between those of two matrices
+  float* parts = nullptr;      // [matrices, kMaxParts, width]: working memory
 };
 
 // Enqueues on CUDA. `grad` and `activated`, where it is read, have the same type.

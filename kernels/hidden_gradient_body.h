@@ -23,7 +23,9 @@ struct GradientShape {
     const int threads_per_row = (width + each - 1) / each;
     shape.groups = (threads_per_row + kThreads - 1) / kThreads;
     shape.lanes = shape.groups > 1 ? 1 : kThreads / threads_per_row;
-    const std::int64_t least = shape.lanes * kTurns, wanted = (rows + least - 1) / least;
+    // A second launch that adds two parts takes longer than twice the turns.
+    const std::int64_t least = shape.lanes * kTurns,
+                       wanted = rows <= 2 * least ? 1 : (rows + least - 1) / least;
     const std::int64_t parts =
         wanted < HiddenGradientArgs::kMaxParts ? wanted : HiddenGradientArgs::kMaxParts;
     shape.rows_per_part = (rows + parts - 1) / parts;

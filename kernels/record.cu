@@ -4,4 +4,3 @@
 
 WD_SMALL_KERNEL(note_finite, NoteFiniteArgs, note_not_finite, 1)
 WD_SMALL_KERNEL(begin_loss_record, BeginLossRecordArgs, forget_losses, 1)
-WD_SMALL_KERNEL(record_loss, RecordLossArgs, add_losses, 1)

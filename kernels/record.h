@@ -1,9 +1,18 @@
 // record.h: the sums of an update in device memory, so that none of its numbers has to go through the host.
 #pragma once
 
-#include "kernels/adam.h"
+#include "wd/detail/step_record.h"
+#include "wd/math.h"
+#include "wd/queue.h"
 
 namespace wd {
+
+// An algorithm's input for the step of a minibatch.
+struct StepInput {
+  double count;  // number of rows that the gradient sums over; 0: no step is made
+  double check;  // not finite if the losses are not; otherwise any number
+  double stop;   // not 0: the update ends before this step
+};
 
 // Before the sums over ranks: if *failed is not 0, the first total after the count becomes NaN, so that every
 // rank refuses the step. Sets *finite to 0 if one of these numbers is NaN or infinite then.
@@ -30,21 +39,18 @@ struct BeginLossRecordArgs {
   const double* limit = nullptr;  // null: off
 };
 
-// Adds a minibatch to the record, and writes the optimizer's input for it. If the leader has refused a step,
-// the update ends before this one.
+// A minibatch, which the optimizer adds to the record. If the leader has refused a step, the update ends
+// before this one.
 struct RecordLossArgs {
   LossRecord* record = nullptr;
-  const StepRecord* optimizer = nullptr;
   const StepRecord* leader = nullptr;  // of another optimizer, or null
   const double* totals = nullptr;      // [num_sums]
   int num_sums = 0;
   int limited = 0;  // the sum that has a limit; 0: none
-  StepInput* input = nullptr;
 };
 
 // All of them enqueue.
 WD_DECLARE_KERNEL(begin_loss_record, BeginLossRecordArgs)
-WD_DECLARE_KERNEL(record_loss, RecordLossArgs)
 WD_DECLARE_KERNEL(note_finite, NoteFiniteArgs)
 
 }  // namespace wd

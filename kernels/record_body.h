@@ -19,10 +19,10 @@ WD_FN void forget_losses(const BeginLossRecordArgs& args, std::int64_t) {
   args.record->limit = args.limit == nullptr ? 0.0 : *args.limit;
 }
 
-WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
-  *args.input = StepInput{};
-  if (args.leader != nullptr && args.leader->refused != 0.0) args.input->stop = 1.0;
-  if (args.optimizer->stopped != 0.0 || args.input->stop != 0.0) return;
+// Returns what the step of this optimizer needs.
+WD_FN StepInput record_losses(const RecordLossArgs& args, const StepRecord& optimizer) {
+  if (args.leader != nullptr && args.leader->refused != 0.0) return {0.0, 0.0, 1.0};
+  if (optimizer.stopped != 0.0) return {};
   LossRecord& record = *args.record;
   double all = 0.0;
   for (int k = 0; k < args.num_sums; ++k) {
@@ -32,7 +32,7 @@ WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
   const double inverse_count = args.totals[0] > 0.0 ? 1.0 / args.totals[0] : 1.0;
   const bool too_far = args.limited > 0 && record.limit > 0.0 &&
                        args.totals[args.limited] * inverse_count > 1.5 * record.limit;
-  *args.input = {args.totals[0], all, too_far ? 1.0 : 0.0};
+  return {args.totals[0], all, too_far ? 1.0 : 0.0};
 }
 
 }  // namespace wd

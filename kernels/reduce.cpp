@@ -68,11 +68,13 @@ void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, s
                }));
 }
 
-void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total) {
-  if (queue.cuda) return cuda::add_row_sums(queue.stream, x, rows, n, partial, total);
+void sum_rows(Queue queue, const float* x, int rows, std::int64_t n, bool add, double* partial,
+              double* total) {
+  if (queue.cuda) return cuda::sum_rows(queue.stream, x, rows, n, add, partial, total);
   const profile::Scope scope("sums of rows");
   with_vectors([&](auto) {
     for (int row = 0; row < rows; ++row) {
+      if (!add) total[row] = 0.0;
       for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
         total[row] += sum(begin, std::min(n, begin + kReduceChunk),
                           [&](std::int64_t i) { return double{x[row * n + i]}; });

@@ -1,4 +1,5 @@
-// reduce.cu: fixed-order sums on the GPU: one block per chunk, then one block for all chunks of a row.
+// reduce.cu: fixed-order sums on the GPU: one block per chunk, then one block for all chunks of a row, unless
+// there is one.
 #include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
 
@@ -27,6 +28,15 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) out[blockIdx.x] = kInto == Into::kAdd ? out[blockIdx.x] + sum : sum;
 }
 
+// The sum over the only chunk.
+template <Into kInto, typename Values>
+__global__ void __launch_bounds__(kThreads)
+    one_chunk_kernel(const Values values, const std::int64_t n, double* out) {
+  const int row = blockIdx.x;
+  const double sum = block_sum(0, n, [&](std::int64_t i) { return values(row, i); });
+  if (threadIdx.x == 0) out[row] = kInto == Into::kAdd ? out[row] + sum : sum;
+}
+
 // out[row] = (or +=) the sum over i < n of values(row, i).
 template <Into kInto, typename Values>
 void reduce(void* stream, const char* name, const Values& values, int rows, std::int64_t n, double* partial,
@@ -34,6 +44,10 @@ void reduce(void* stream, const char* name, const Values& values, int rows, std:
   const std::int64_t chunks = num_chunks(n);
   WD_CHECK(n >= 0 && chunks <= 0x7fffffff && rows > 0 && rows <= 0xffff, "CUDA kernel ", name, ": [", rows,
            ", ", n, "]");
+  if (chunks == 1) {
+    launch(one_chunk_kernel<kInto, Values>, {static_cast<unsigned>(rows), kThreads, stream}, values, n, out);
+    return check_launch(name);
+  }
   if (chunks > 0) {
     const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(rows));
     launch(chunk_kernel<Values>, {grid, kThreads, stream}, values, n, partial);
@@ -89,8 +103,10 @@ void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std:
   reduce<Into::kReplace>(stream, "masked_moments", Moments{x, mask}, 3, n, partial, out);
 }
 
-void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total) {
-  reduce<Into::kAdd>(stream, "add_row_sums", Rows{x, n}, rows, n, partial, total);
+void sum_rows(void* stream, const float* x, int rows, std::int64_t n, bool add, double* partial,
+              double* total) {
+  if (add) return reduce<Into::kAdd>(stream, "sum_rows", Rows{x, n}, rows, n, partial, total);
+  reduce<Into::kReplace>(stream, "sum_rows", Rows{x, n}, rows, n, partial, total);
 }
 
 void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out) {

@@ -18,9 +18,10 @@ void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::
 void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t rows,
                         std::int64_t n, double* out);
 
-// total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial` holds rows *
-// num_chunks(n) doubles. Enqueues.
-void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total);
+// total[k] = sum of row k of x, [rows, n] contiguous, in the same order; or += if `add`. `partial` holds rows
+// * num_chunks(n) doubles. Enqueues.
+void sum_rows(Queue queue, const float* x, int rows, std::int64_t n, bool add, double* partial,
+              double* total);
 
 // out[0] = sum of squares of x, in the same order. Enqueues.
 void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out);
@@ -32,7 +33,7 @@ WD_CUDA_KERNEL(masked_moments, const float* x, const std::uint8_t* mask, std::in
                double* out)
 WD_CUDA_KERNEL(masked_row_moments, const float* x, const std::uint8_t* mask, std::int64_t rows,
                std::int64_t n, double* out)
-WD_CUDA_KERNEL(add_row_sums, const float* x, int rows, std::int64_t n, double* partial, double* total)
+WD_CUDA_KERNEL(sum_rows, const float* x, int rows, std::int64_t n, bool add, double* partial, double* total)
 WD_CUDA_KERNEL(sum_of_squares, const float* x, std::int64_t n, double* partial, double* out)
 
 }  // namespace wd

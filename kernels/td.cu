@@ -4,4 +4,4 @@
 #include "wd/kernel.h"
 
 WD_KERNEL(td_target, TdTargetArgs, td_target_row, args.rows, args.rows, "targets")
-WD_KERNEL(td_loss, TdLossArgs, td_loss_row, args.rows, args.rows, "loss")
+WD_KERNEL(td_loss, TdLossArgs, td_loss_item, args.networks* args.rows, args.rows, "loss")

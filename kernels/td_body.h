@@ -36,9 +36,19 @@ WD_FN LossAndSlope huber_of(float u, float h) {
   return {h * (abs(u) - 0.5f * h), u < 0.0f ? -h : h};
 }
 
+// Where a row of a network's outputs is, and their gradient.
+struct TdRow {
+  const float* output;
+  float* grad;
+
+  WD_FN static TdRow of(const TdLossArgs& args, std::int64_t network, std::int64_t row) {
+    const std::int64_t at = network * args.network_rows + row;
+    return {args.output + at * args.output_stride, args.output_grad + at * args.grad_stride};
+  }
+};
+
 // The value of the row's action, or of its quantile k.
-WD_FN float value_of_action(const TdLossArgs& args, std::int64_t row, int k) {
-  const float* const output = args.output + row * args.output_stride;
+WD_FN float value_of_action(const TdLossArgs& args, const float* output, std::int64_t row, int k) {
   const std::int32_t* const action = args.action + row * args.layout.num_heads;
   float value = 0.0f;
   for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++])
@@ -65,13 +75,13 @@ WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k
 
 // Adds the gradient of the penalty of one head, whose first choice and action these are, and returns the
 // penalty. The action counts in any case, so the sum has a term.
-WD_FN float conservative_loss(const TdLossArgs& args, std::int64_t row, int first, int n, int action,
-                              float scale) {
+WD_FN float conservative_loss(const TdLossArgs& args, const TdRow& of, std::int64_t row, int first, int n,
+                              int action, float scale) {
   const int K = args.quantiles;
-  const float* const output = args.output + row * args.output_stride + first * K;
+  const float* const output = of.output + first * K;
   const std::uint8_t* const legal =
       args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns() + first;
-  float* const grad = args.output_grad + row * args.grad_stride + first * K;
+  float* const grad = of.grad + first * K;
   const auto value = [&](int choice) {
     float sum = 0.0f;
     for (int k = 0; k < K; ++k) sum += output[choice * K + k];
@@ -92,17 +102,18 @@ WD_FN float conservative_loss(const TdLossArgs& args, std::int64_t row, int firs
   return log_sum - value(action);
 }
 
-WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
+WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t network, std::int64_t row) {
   const ActionLayout& layout = args.layout;
   const int K = args.quantiles, J = num_targets(args);
   const std::int32_t* const action = args.action + row * layout.num_heads;
   const float* const target = args.target + row * J;
-  float* const grad = args.output_grad + row * args.grad_stride;
+  const TdRow of = TdRow::of(args, network, row);
+  float* const grad = of.grad;
   const float weight = args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
   for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
   float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
   for (int k = 0; k < K && weight != 0.0f; ++k) {
-    const float value = value_of_action(args, row, k);
+    const float value = value_of_action(args, of.output, row, k);
     LossAndSlope one;
     if (K == 1 && J == 1) {
       one = huber_of(target[0] - value, args.huber);
@@ -118,14 +129,19 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
   for (int j = 0; j < J && weight != 0.0f; ++j) mean_target += target[j] / static_cast<float>(J);
   if (args.cql != 0.0f && weight != 0.0f)
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
-      loss +=
-          args.cql * conservative_loss(args, row, first, layout.head_size[h], action[h], weight * args.cql);
-  if (args.error != nullptr) args.error[row] = abs(mean_target - mean_value);
-  float* const sums = args.row_sums + row;
+      loss += args.cql *
+              conservative_loss(args, of, row, first, layout.head_size[h], action[h], weight * args.cql);
+  if (args.error != nullptr && network == 0) args.error[row] = abs(mean_target - mean_value);
+  float* const sums = args.row_sums + network * kNumTdSums * args.rows + row;
   sums[kTdCount * args.rows] = weight;
   sums[kTdLoss * args.rows] = weight * loss;
   sums[kTdValue * args.rows] = weight * mean_value;
   sums[kTdTarget * args.rows] = weight * mean_target;
+}
+
+WD_FN void td_loss_item(const TdLossArgs& args, std::int64_t i) {
+  if (args.networks == 1) return td_loss_row(args, 0, i);
+  td_loss_row(args, i / args.rows, i % args.rows);
 }
 
 }  // namespace wd

@@ -43,6 +43,7 @@ class ActorCritic : public ReplayAlgorithm {
     std::vector<ModelUse> for_targets;  // models that targets() runs, besides the target critics
     std::vector<RowMemory> rows;        // of both passes
     int targets = 0;                    // numbers of a target, J; 0: as many as a critic has quantiles
+    bool one_critic = false;            // actor_pass() runs the first critic alone
   };
   // `deviation`, `damping`: ExplorationNumbers of actors of points.
   ActorCritic(const AlgorithmContext& context, const ActorCriticSettings& settings, const Needs& needs,
@@ -76,6 +77,9 @@ class ActorCritic : public ReplayAlgorithm {
   // Runs critics, or the first `count` of them, on these rows.
   CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
                           int count = kMaxCritics) const;
+  // Goes back through the first `count` critics from lane.rows("value_grad"), and adds to their gradients in
+  // this lane if they learn there. by_action: writes the gradients of the action to lane.rows("action_grad").
+  void go_back(Lane& lane, const NetworkInput& input, std::int64_t n, int count, bool by_action) const;
   // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
   // penalty.
   ActorDraw draw(int purpose, std::int64_t begin) const;

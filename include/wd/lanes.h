@@ -23,10 +23,11 @@ struct ModelUse {
   };
   const Model* model;
   Depth depth;
+  bool together = false;  // the pass runs Model::together() in place of the networks, if it is not null
 };
 
-// Memory that a pass needs for its rows: `count` tensors [rows of a block, columns] float32. As output: laid
-// out like a network's outputs (make_output), of which it is the gradient.
+// Memory that a pass needs for its rows: `count` tensors [rows of a block, columns] float32, one after
+// another. As output: laid out like a network's outputs (make_output), of which it is the gradient.
 struct RowMemory {
   const char* name;
   std::int64_t columns;
@@ -42,8 +43,12 @@ class Lane {
   Network::Gradient* gradient(const Network& network) const { return part(network).gradient.get(); }
   // Where the gradient of the model's numbers is added.
   const at::Tensor& numbers(const Model& model) const;
+  // Model::together(), if this pass runs it; otherwise null.
+  const Network* together(const Model& model) const;
   // The RowMemory of this name, of which this is the k-th tensor.
   const at::Tensor& rows(std::string_view name, int k = 0) const;
+  // All of its tensors, [count, rows of a block, columns].
+  const at::Tensor& all_rows(std::string_view name) const;
   // [sums, rows of a block]: the numbers of each row that Lanes::run() sums, written by the pass.
   const at::Tensor& row_sums() const { return row_sums_; }
   const at::Tensor& ones() const { return ones_; }  // [rows of a block]
@@ -58,13 +63,18 @@ class Lane {
   struct Learned {
     const Model* model;
     at::Tensor gradients, numbers;  // the first lane's gradients are those of the model
+    bool clears = true;             // gradients before a pass: backward() does not overwrite all
   };
   struct Rows {
     const char* name;
-    int k;
-    at::Tensor tensor;
+    at::Tensor all;
+    std::vector<at::Tensor> each;  // views of `all`
   };
+  // Clears what the first pass does not overwrite, and what it would have if there was none.
+  void begin();
+  void end();
   const Part& part(const Network& network) const;
+  const Rows& rows_called(std::string_view name) const;
 
   std::vector<Part> parts_;
   std::vector<Learned> learned_;
@@ -72,6 +82,7 @@ class Lane {
   at::Tensor row_sums_, ones_;
   at::Tensor partial_;  // working memory of reductions
   at::Tensor totals_;   // [sums] float64
+  bool is_new_ = true;  // no block has been passed over since begin()
 };
 
 class Lanes {

@@ -86,10 +86,10 @@ class Learned {
   std::vector<NamedTensor> named_;
   Device device_;
   std::unique_ptr<Adam> adam_;
-  at::Tensor partial_, squares_;         // working memory of reductions, and their result, [1] float64
-  at::Tensor finite_here_;               // [1] int64: 0 once a gradient of this rank was not finite
-  at::Tensor loss_record_, step_input_;  // a LossRecord with its sums, and a StepInput, as float64
-  const StepRecord* leader_ = nullptr;   // in device memory, or null
+  at::Tensor partial_, squares_;        // working memory of reductions, and their result, [1] float64
+  at::Tensor finite_here_;              // [1] int64: 0 once a gradient of this rank was not finite
+  at::Tensor loss_record_;              // a LossRecord with its sums, as float64
+  const StepRecord* leader_ = nullptr;  // in device memory, or null
   const std::int64_t* failed_ = nullptr;
   at::Tensor totals_;
   std::optional<bool> stopping_;

@@ -18,6 +18,11 @@ class Model {
   Model(Model&&) noexcept = default;
   Model& operator=(Model&&) noexcept = default;
 
+  // Call it if the networks differ in nothing but their parameters: then together() may compute them all.
+  void join();
+  // All networks at a time (Network::several()), or null.
+  const Network* together() const { return together_.get(); }
+
   // A model of the same networks with parameters of its own, equal to these, and without gradients: a target.
   // Synchronizes on CUDA.
   Model like() const;
@@ -57,6 +62,7 @@ class Model {
 
   std::vector<MakeNetwork> make_;
   std::vector<std::unique_ptr<Network>> networks_;
+  std::unique_ptr<Network> together_;
   std::vector<std::int64_t> begin_;  // of each network's section, then of the numbers
   int num_numbers_;
   Device device_;

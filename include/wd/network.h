@@ -64,6 +64,8 @@ class Network {
   // defined, it holds those of other numbers, from which finish_gradient() computes the missing ones.
   struct Gradient {
     at::Tensor flat, derived;
+    // Of a network that overwrites(): the next backward() replaces `flat`, and clears this.
+    bool is_old = false;
 
     virtual ~Gradient() = default;
   };
@@ -107,6 +109,12 @@ class Network {
   // Call it after forward() of the same rows in the same workspace.
   virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const = 0;
+  // Whether backward() obeys Gradient::is_old, so that nobody has to clear gradients before it.
+  virtual bool overwrites() const { return false; }
+  // Returns a network that computes `count` networks of this kind for the same input at a time: its parameters
+  // are theirs, one after another; its outputs and their gradients are [count, rows, outputs], and gradients
+  // of parts [count, rows, size]. Returns null if that would not be faster.
+  virtual std::unique_ptr<Network> several(int count) const;
   // Completes `flat` from `derived`, which is overwritten.
   virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;
 

@@ -92,17 +92,18 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
       target_critics_(policy_.critics()->like()),
       actor_(policy_.model(), actor_sums(), settings.adam_epsilon, context.group,
              concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
-      critic_lanes_(
-          joined<ModelUse>({{policy_.critics(), ModelUse::kLearns}, {&target_critics_, ModelUse::kForward}},
-                           needs.for_targets),
-          policy_.critic_shape().count * kNumTdSums,
-          joined<RowMemory>(
-              {gradients_of_critics(policy_),
-               {"target", needs.targets > 0 ? needs.targets : policy_.critic_shape().quantiles}},
-              needs.rows),
-          device_),
-      actor_lanes_({{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}},
-                   kNumActorSums, joined(memory_of_actor(policy_), needs.rows), device_),
+      critic_lanes_(joined<ModelUse>({{policy_.critics(), ModelUse::kLearns, true},
+                                      {&target_critics_, ModelUse::kForward, true}},
+                                     needs.for_targets),
+                    policy_.critic_shape().count * kNumTdSums,
+                    joined<RowMemory>(
+                        {gradients_of_critics(policy_),
+                         {"target", needs.targets > 0 ? needs.targets : policy_.critic_shape().quantiles}},
+                        needs.rows),
+                    device_),
+      actor_lanes_(
+          {{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs, !needs.one_critic}},
+          kNumActorSums, joined(memory_of_actor(policy_), needs.rows), device_),
       rate_(std::array{&settings.lr}, device_),
       critic_layout_(layout_of_critics(policy_.action_layout())),
       no_choice_(at::zeros({replay_.rows()}, policy_.parameters().options().dtype(at::kInt))),
@@ -163,14 +164,39 @@ CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, con
   CriticsOutput output;
   output.count = std::min(count, policy_.critic_shape().count);
   output.quantiles = is_continuous() ? policy_.critic_shape().quantiles : 1;
-  for (int i = 0; i < output.count; ++i) {
-    const Network& critic = critics.network(static_cast<std::size_t>(i));
-    Network::Workspace& workspace = lane.of(critic);
-    critic.forward(input, workspace);
-    output.value[i] = workspace.output.const_data_ptr<float>();
-    output.stride = workspace.output.stride(0);
+  const auto run = [&](const Network& network) -> const at::Tensor& {
+    Network::Workspace& workspace = lane.of(network);
+    network.forward(input, workspace);
+    output.stride = workspace.output.stride(-2);
+    return workspace.output;
+  };
+  if (const Network* const all = lane.together(critics)) {
+    const at::Tensor& values = run(*all);
+    for (int i = 0; i < output.count; ++i) output.value[i] = values[i].const_data_ptr<float>();
+    return output;
   }
+  for (int i = 0; i < output.count; ++i)
+    output.value[i] = run(critics.network(static_cast<std::size_t>(i))).const_data_ptr<float>();
   return output;
+}
+
+void ActorCritic::go_back(Lane& lane, const NetworkInput& input, std::int64_t n, int count,
+                          bool by_action) const {
+  const auto run = [&](const Network& network, const at::Tensor& value_grad, const at::Tensor& action_grad) {
+    std::vector<at::Tensor> part_grads;
+    if (by_action) {
+      part_grads.resize(policy_.action_part() + 1);
+      part_grads.back() = action_grad;
+    }
+    network.backward(input, value_grad.narrow(-2, 0, n), lane.of(network), lane.gradient(network),
+                     part_grads);
+  };
+  const Model& critics = *policy_.critics();
+  const auto grad_of = [&](int i) { return by_action ? lane.rows("action_grad", i) : at::Tensor(); };
+  if (const Network* const all = lane.together(critics))
+    return run(*all, lane.all_rows("value_grad"), by_action ? lane.all_rows("action_grad") : at::Tensor());
+  for (int i = 0; i < count; ++i)
+    run(critics.network(static_cast<std::size_t>(i)), lane.rows("value_grad", i), grad_of(i));
 }
 
 ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
@@ -223,9 +249,9 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
   const at::Tensor action = batch.now.action.slice(0, begin, end);
   const NetworkInput input = with_action(batch.now, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
-  for (int i = 0; i < values.count; ++i) {
-    const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows("value_grad", i).narrow(0, 0, n);
+  const bool together = lane.together(*policy_.critics()) != nullptr;
+  for (int i = 0; i < (together ? 1 : values.count); ++i) {
+    const at::Tensor& grad = lane.rows("value_grad", i);
     td_loss(current_queue(device_),
             {.rows = n,
              .layout = critic_layout_,
@@ -243,11 +269,15 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
              .output_grad = grad.mutable_data_ptr<float>(),
              .grad_stride = grad.stride(0),
              .error = i == 0 ? error_.mutable_data_ptr<float>() + begin : nullptr,
-             .row_sums = lane.row_sums().mutable_data_ptr<float>() + std::int64_t{i} * kNumTdSums * n});
-    // Of continuous actions, the part of the penalty that pulls the value of what was played up.
-    if (is_continuous() && conservative() > 0.0f) penalize(batch, begin, -conservative(), true, grad);
-    critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
+             .row_sums = lane.row_sums().mutable_data_ptr<float>() + std::int64_t{i} * kNumTdSums * n,
+             .networks = together ? values.count : 1,
+             .network_rows = grad.size(0)});
   }
+  // Of continuous actions, the part of the penalty that pulls the value of what was played up.
+  if (is_continuous() && conservative() > 0.0f)
+    for (int i = 0; i < values.count; ++i)
+      penalize(batch, begin, -conservative(), true, lane.rows("value_grad", i).narrow(0, 0, n));
+  go_back(lane, input, n, values.count, false);
   if (is_continuous() && conservative() > 0.0f) push_down(lane, batch, begin, end);
 }
 
@@ -275,12 +305,9 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
   actor_actions(current_queue(device_), actions_of(lane.of(actor).output, draw(2, begin), action));
   const NetworkInput input = with_action(batch.now, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
-  for (int i = 0; i < values.count; ++i) {
-    const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows("value_grad", i).narrow(0, 0, n);
-    penalize(batch, begin, conservative(), false, grad);
-    critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
-  }
+  for (int i = 0; i < values.count; ++i)
+    penalize(batch, begin, conservative(), false, lane.rows("value_grad", i).narrow(0, 0, n));
+  go_back(lane, input, n, values.count, false);
 }
 
 void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -288,7 +315,6 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
                                      const ActorLoss& compute) const {
   const Queue queue = current_queue(device_);
   const std::int64_t n = end - begin;
-  const Model& critics = *policy_.critics();
   const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
   ActorActionsArgs actions = actions_of(pass.actor->output, draw(1, begin), action);
@@ -298,7 +324,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const NetworkInput input = with_action(batch.now, action, begin, end);
   ActorLossArgs loss;
   loss.rows = n;
-  loss.critics = criticize(critics, lane, input, count);
+  loss.critics = criticize(*policy_.critics(), lane, input, count);
   loss.log_prob = actions.log_prob;
   loss.alpha = alpha;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
@@ -311,15 +337,8 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
   compute(queue, loss);
 
-  const at::Tensor action_grad = lane.rows("action_grad").narrow(0, 0, n);
-  for (int i = 0; i < loss.critics.count; ++i) {
-    const Network& critic = critics.network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows("action_grad", i).narrow(0, 0, n);
-    std::vector<at::Tensor> part_grads(policy_.action_part() + 1);
-    part_grads.back() = grad;
-    critic.backward(input, lane.rows("value_grad", i).narrow(0, 0, n), lane.of(critic), nullptr, part_grads);
-    if (i > 0) action_grad.add_(grad);
-  }
+  go_back(lane, input, n, loss.critics.count, true);
+  const at::Tensor& action_grads = lane.all_rows("action_grad");
   const at::Tensor output_grad = lane.rows("output_grad").narrow(0, 0, n);
   actor_gradient(queue, {.rows = n,
                          .distribution = actions.distribution,
@@ -327,8 +346,10 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
                          .output = actions.output,
                          .output_stride = actions.output_stride,
                          .draw = actions.draw,
-                         .action_grad = action_grad.const_data_ptr<float>(),
-                         .action_grad_stride = action_grad.stride(0),
+                         .action_grad = action_grads.const_data_ptr<float>(),
+                         .action_grad_stride = action_grads.stride(1),
+                         .action_grad_step = action_grads.stride(0),
+                         .terms = loss.critics.count,
                          .log_prob_weight = alpha,
                          .weight = loss.counts,
                          .output_grad = output_grad.mutable_data_ptr<float>(),

@@ -34,7 +34,7 @@ void Adam::begin_update(const double* lr, const double* max_grad_norm, const std
   wd::begin_update(current_queue(device_), {record_in(record_), lr, max_grad_norm, failed});
 }
 
-void Adam::step(const at::Tensor& gradients, const at::Tensor& input) {
+void Adam::step(const at::Tensor& gradients, const RecordLossArgs& losses) {
   AdamArgs args;
   args.n = parameters_.numel();
   args.gradient = gradients.const_data_ptr<float>();
@@ -42,7 +42,7 @@ void Adam::step(const at::Tensor& gradients, const at::Tensor& input) {
   args.first_moment = first_moment_.mutable_data_ptr<float>();
   args.second_moment = second_moment_.mutable_data_ptr<float>();
   if (shadow_.defined()) args.shadow = static_cast<std::uint16_t*>(shadow_.mutable_data_ptr());
-  args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
+  args.losses = losses;
   args.steps = steps_.mutable_data_ptr<std::int64_t>();
   args.record = record_in(record_);
   args.partial = partial_.mutable_data_ptr<double>();

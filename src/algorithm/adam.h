@@ -17,9 +17,9 @@ class Adam {
   // max_grad_norm (null: no limit) are in device memory. If `failed` is not null and the number there (in
   // device memory) is not 0, the steps of the update do nothing. Enqueues.
   void begin_update(const double* lr, const double* max_grad_norm, const std::int64_t* failed);
-  // Makes one step along the negative summed gradient of a minibatch. `input` [kStepInputNumbers] float64
-  // holds the other inputs of the step (a StepInput). Enqueues.
-  void step(const at::Tensor& gradients, const at::Tensor& input);
+  // Makes one step along the negative summed gradient of a minibatch, whose losses it records first.
+  // Enqueues.
+  void step(const at::Tensor& gradients, const RecordLossArgs& losses);
   // In device memory.
   const StepRecord* live_record() const;
   // Returns the record of the update so far. Waits for the device.

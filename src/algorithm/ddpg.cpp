@@ -15,7 +15,8 @@ Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const 
            std::unique_ptr<Model> target_actor)
     : ActorCritic(context, settings,
                   {.for_targets = {{target_actor.get(), ModelUse::kForward}},
-                   .rows = {{"action", context.policy().action_layout().components}}},
+                   .rows = {{"action", context.policy().action_layout().components}},
+                   .one_critic = true},
                   settings.noise, settings.noise_damping),
       target_actor_(std::move(target_actor)),
       smoothing_(smoothing) {}

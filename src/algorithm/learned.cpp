@@ -38,7 +38,6 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
   squares_ = at::zeros({1}, doubles);
   finite_here_ = at::ones({1}, doubles.dtype(at::kLong));
   loss_record_ = at::zeros({kLossRecordNumbers}, doubles);
-  step_input_ = at::zeros({kStepInputNumbers}, doubles);
 }
 
 Learned::~Learned() = default;
@@ -97,10 +96,8 @@ bool Learned::end_sum_over_ranks() {
 bool Learned::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;
-  record_loss(current_queue(device_), {losses_in(loss_record_), adam_->live_record(), leader_,
-                                       totals_.const_data_ptr<double>(), names_.count(), names_.limited,
-                                       reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
-  adam_->step(model_.gradients(), step_input_);
+  adam_->step(model_.gradients(), {losses_in(loss_record_), leader_, totals_.const_data_ptr<double>(),
+                                   names_.count(), names_.limited});
   model_.shadow_is_written();
   if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
   const StepRecord record = adam_->record();

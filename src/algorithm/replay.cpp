@@ -266,8 +266,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
     add(now, rows, field->in(batch_.now));
     if (field->last_row) add(next, rows, field->in(batch_.next));
   }
-  wd::gather(queue, now);
-  wd::gather(queue, next);
+  wd::gather(queue, now, next);
   return batch_;
 }
 

@@ -1,7 +1,10 @@
 // streams.cpp: runs the work of streams in orders that their events allow.
 #include "src/emulator/streams.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -222,9 +225,21 @@ std::size_t new_stream() { return Device::instance().add(); }
 std::size_t current_stream() { return current; }
 void set_current_stream(std::size_t number) { current = number; }
 
-void enqueue(void* stream, std::function<void()> work) {
+std::map<std::string, int>& captured_launches() {
+  static std::map<std::string, int> counts;
+  return counts;
+}
+
+void enqueue(void* stream, std::function<void()> work, const std::type_info& arguments) {
   if (stream == nullptr) return work();
-  static_cast<Stream*>(stream)->enqueue(std::move(work));
+  auto* const to = static_cast<Stream*>(stream);
+  if (to->captures()) {
+    int status = 0;
+    char* const name = abi::__cxa_demangle(arguments.name(), nullptr, nullptr, &status);
+    ++captured_launches()[name];
+    std::free(name);
+  }
+  to->enqueue(std::move(work));
 }
 
 }  // namespace wd::emulation

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "wd/emulator/emulation.h"
@@ -93,6 +95,10 @@ class Event {
 
 // Enqueues the captured work as one piece of work. Its pieces run in any order that their dependencies allow.
 void replay(const std::shared_ptr<const Captured>& captured, Stream& stream);
+
+// How often work was captured, by name: a kernel by the type of its first argument, an operation of torch as
+// aten::NAME, and a product of cuBLASLt as "product".
+std::map<std::string, int>& captured_launches();
 
 // Streams by number; 0 is the default stream. They are never destroyed.
 Stream& stream(std::size_t number);

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/record.h"
 #include "kernels/reduce.h"
@@ -27,11 +28,40 @@ const at::Tensor& Lane::numbers(const Model& model) const {
   return found->numbers;
 }
 
+const Network* Lane::together(const Model& model) const {
+  const Network* const all = model.together();
+  return all != nullptr && std::ranges::find(parts_, all, &Part::network) != parts_.end() ? all : nullptr;
+}
+
+const Lane::Rows& Lane::rows_called(std::string_view name) const {
+  const auto found = std::ranges::find_if(rows_, [&](const Rows& rows) { return rows.name == name; });
+  WD_CHECK(found != rows_.end(), "lanes have no rows called ", name);
+  return *found;
+}
+
 const at::Tensor& Lane::rows(std::string_view name, int k) const {
-  const auto found =
-      std::ranges::find_if(rows_, [&](const Rows& rows) { return rows.k == k && rows.name == name; });
-  WD_CHECK(found != rows_.end(), "lanes have no rows called ", name, ", ", k);
-  return found->tensor;
+  return rows_called(name).each.at(static_cast<std::size_t>(k));
+}
+
+const at::Tensor& Lane::all_rows(std::string_view name) const { return rows_called(name).all; }
+
+void Lane::begin() {
+  is_new_ = true;
+  for (const Learned& learned : learned_) {
+    const at::Tensor& cleared = learned.clears ? learned.gradients : learned.numbers;
+    if (cleared.numel() > 0) cleared.zero_();
+  }
+  for (const Part& part : parts_) {
+    if (part.gradient == nullptr) continue;
+    part.gradient->is_old = part.network->overwrites();
+    if (part.gradient->derived.defined()) part.gradient->derived.zero_();
+  }
+}
+
+void Lane::end() {
+  if (is_new_ && totals_.defined()) totals_.zero_();
+  for (const Part& part : parts_)
+    if (part.gradient != nullptr && std::exchange(part.gradient->is_old, false)) part.gradient->flat.zero_();
 }
 
 Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device)
@@ -46,24 +76,31 @@ Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows
 void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
   bool learns = false;
-  for (const auto& [model, depth] : models_) {
+  for (const auto& [model, depth, together] : models_) {
     at::Tensor gradients;
     if (depth == ModelUse::kLearns) {
       learns = true;
       gradients = first ? model->gradients() : at::zeros_like(model->parameters());
-      lane.learned_.push_back({model, gradients, model->numbers(gradients)});
+      lane.learned_.push_back({model, gradients, model->numbers(gradients), model->networks().empty()});
     }
-    for (std::size_t k = 0; k < model->networks().size(); ++k) {
-      const Network& network = model->network(k);
-      lane.parts_.push_back(
-          {&network, network.make_workspace(rows, depth != ModelUse::kForward),
-           gradients.defined() ? network.make_gradient(model->section(gradients, k)) : nullptr});
+    const auto add = [&](const Network& network, const at::Tensor& gradient) {
+      if (gradient.defined() && !network.overwrites()) lane.learned_.back().clears = true;
+      lane.parts_.push_back({&network, network.make_workspace(rows, depth != ModelUse::kForward),
+                             gradient.defined() ? network.make_gradient(gradient) : nullptr});
+    };
+    if (together && model->together() != nullptr) {
+      add(*model->together(), gradients);
+      continue;
     }
+    for (std::size_t k = 0; k < model->networks().size(); ++k)
+      add(model->network(k), gradients.defined() ? model->section(gradients, k) : at::Tensor());
   }
-  for (const auto& [name, columns, as_output, count] : memory_)
-    for (int k = 0; k < count; ++k)
-      lane.rows_.push_back(
-          {name, k, as_output ? make_output(rows, columns, floats) : at::empty({rows, columns}, floats)});
+  for (const auto& [name, columns, as_output, count] : memory_) {
+    const at::Tensor all =
+        (as_output ? make_output(count * rows, columns, floats) : at::empty({count * rows, columns}, floats))
+            .unflatten(0, {count, rows});
+    lane.rows_.push_back({name, all, all.unbind()});
+  }
   if (learns) lane.ones_ = at::ones({rows}, floats);
   if (sums_ == 0) return;
   lane.row_sums_ = at::empty({sums_, rows}, floats);
@@ -115,18 +152,15 @@ void Lanes::reduce(std::int64_t count) {
 
 at::Tensor Lanes::run(const Blocks& blocks, const Pass& pass, const std::function<bool()>& should_stop) {
   if (blocks.rows == 0) {
-    for (const auto& [model, depth] : models_)
+    for (const auto& [model, depth, together] : models_)
       if (depth == ModelUse::kLearns) model->gradients().zero_();
     return totals_.zero_();
   }
   reserve(blocks);
-  for (std::int64_t l = 0; l < blocks.lanes; ++l) {
-    Lane& lane = lanes_[static_cast<std::size_t>(l)];
-    for (const Lane::Learned& learned : lane.learned_) learned.gradients.zero_();
-    if (sums_ > 0) lane.totals_.zero_();
-    for (const Lane::Part& part : lane.parts_)
-      if (part.gradient != nullptr && part.gradient->derived.defined()) part.gradient->derived.zero_();
-  }
+  const auto each_lane = [&](void (Lane::*f)()) {
+    for (std::int64_t l = 0; l < blocks.lanes; ++l) (lanes_[static_cast<std::size_t>(l)].*f)();
+  };
+  each_lane(&Lane::begin);
   const Queue queue = current_queue(device_);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     if (should_stop && should_stop()) return;
@@ -134,9 +168,11 @@ at::Tensor Lanes::run(const Blocks& blocks, const Pass& pass, const std::functio
     Lane& lane = lanes_[static_cast<std::size_t>(l)];
     pass(lane, begin, end);
     if (sums_ > 0)
-      add_row_sums(queue, lane.row_sums_.const_data_ptr<float>(), sums_, end - begin,
-                   lane.partial_.mutable_data_ptr<double>(), lane.totals_.mutable_data_ptr<double>());
+      sum_rows(queue, lane.row_sums_.const_data_ptr<float>(), sums_, end - begin, !lane.is_new_,
+               lane.partial_.mutable_data_ptr<double>(), lane.totals_.mutable_data_ptr<double>());
+    lane.is_new_ = false;
   });
+  each_lane(&Lane::end);
   reduce(blocks.lanes);
   return totals_;
 }

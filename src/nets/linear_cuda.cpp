@@ -33,12 +33,16 @@ cudaDataType type_of(const at::Tensor& tensor) {
   return CUDA_R_16BF;
 }
 
-// Returns the largest power of two up to 16 that divides the address: no instruction moves more than 16 bytes
-// at once.
-std::int64_t alignment_of(const void* data) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
+// How far the matrices of a tensor are apart; 0: it is one matrix.
+std::int64_t step_of(const at::Tensor& tensor) { return tensor.dim() > 2 ? tensor.stride(0) : 0; }
+
+// Returns the largest power of two up to 16 that divides the addresses of all matrices: no instruction moves
+// more than 16 bytes at once.
+std::int64_t alignment_of(const at::Tensor& tensor) {
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+  const auto step = static_cast<std::uintptr_t>(step_of(tensor)) * tensor.element_size();
   std::int64_t bytes = 16;
-  while (address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
+  while ((address | step) % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
   return bytes;
 }
 
@@ -56,9 +60,12 @@ struct Product {
   bool add = false;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const at::Tensor* bias = nullptr;  // the epilogue adds it
+
+  std::int64_t matrices() const { return d.dim() > 2 ? d.size(0) : 1; }
+  std::int64_t bias_step() const { return bias != nullptr && bias->dim() > 1 ? bias->stride(0) : 0; }
 };
 
-using Key = std::array<std::int64_t, 18>;
+using Key = std::array<std::int64_t, 23>;
 
 Key key_of(const Product& p, cublasComputeType_t compute) {
   return {p.d.get_device(),
@@ -66,9 +73,9 @@ Key key_of(const Product& p, cublasComputeType_t compute) {
           p.m,
           p.n,
           p.k,
-          p.a.tensor.stride(0),
-          p.b.tensor.stride(0),
-          p.d.stride(0),
+          p.a.tensor.stride(-2),
+          p.b.tensor.stride(-2),
+          p.d.stride(-2),
           type_of(p.a.tensor),
           type_of(p.b.tensor),
           type_of(p.d),
@@ -76,9 +83,14 @@ Key key_of(const Product& p, cublasComputeType_t compute) {
           p.b.transposed,
           p.add,
           p.epilogue,
-          alignment_of(p.a.tensor.const_data_ptr()),
-          alignment_of(p.b.tensor.const_data_ptr()),
-          alignment_of(p.d.const_data_ptr())};
+          alignment_of(p.a.tensor),
+          alignment_of(p.b.tensor),
+          alignment_of(p.d),
+          p.matrices(),
+          step_of(p.a.tensor),
+          step_of(p.b.tensor),
+          step_of(p.d),
+          p.bias_step()};
 }
 
 // The descriptors and the algorithms of one product.
@@ -120,10 +132,17 @@ std::string text_of(const char* what, const Key& key) {
 }
 
 void lay_out(cublasLtMatrixLayout_t& layout, const at::Tensor& tensor, std::int64_t rows,
-             std::int64_t columns) {
+             std::int64_t columns, std::int64_t matrices) {
   check(cublasLtMatrixLayoutCreate(&layout, type_of(tensor), static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), tensor.stride(0)),
+                                   static_cast<std::uint64_t>(columns), tensor.stride(-2)),
         "cublasLtMatrixLayoutCreate");
+  if (matrices == 1) return;
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+    check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof(value)),
+          "cublasLtMatrixLayoutSetAttribute");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(matrices));
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step_of(tensor));
 }
 
 // The criteria of the search for an algorithm.
@@ -181,16 +200,16 @@ void Products::make(const Product& p, Plan& plan) {
   if (p.bias != nullptr) {
     plan.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(*p.bias)));
     plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->const_data_ptr());
+    plan.set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_step());
   }
-  lay_out(plan.a, p.a.tensor, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k);
-  lay_out(plan.b, p.b.tensor, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n);
-  lay_out(plan.d, p.d, p.m, p.n);
+  const std::int64_t matrices = p.matrices();
+  lay_out(plan.a, p.a.tensor, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k, matrices);
+  lay_out(plan.b, p.b.tensor, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, matrices);
+  lay_out(plan.d, p.d, p.m, p.n, matrices);
 
   Preference preference;
   preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
-  const auto aligned = [](const at::Tensor& x) {
-    return static_cast<std::uint32_t>(alignment_of(x.const_data_ptr()));
-  };
+  const auto aligned = [](const at::Tensor& x) { return static_cast<std::uint32_t>(alignment_of(x)); };
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(p.a.tensor));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(p.b.tensor));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(p.d));
@@ -268,9 +287,10 @@ class CudaLinear final : public GpuLinear {
 
   void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                bool relu) override;
-  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) override;
+  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add, bool relu) override;
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override;
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override;
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                       bool add) override;
 
  private:
   Products products_;
@@ -278,7 +298,7 @@ class CudaLinear final : public GpuLinear {
 
 // y = x weight^T.
 static Product product_of(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y) {
-  return {.a = {weight, true}, .b = {x}, .d = y, .m = weight.size(0), .n = x.size(0), .k = x.size(1)};
+  return {.a = {weight, true}, .b = {x}, .d = y, .m = weight.size(-2), .n = x.size(-2), .k = x.size(-1)};
 }
 
 void CudaLinear::forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
@@ -289,25 +309,31 @@ void CudaLinear::forward(const at::Tensor& x, const at::Tensor& weight, const at
   products_.run(product);
 }
 
-void CudaLinear::multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) {
+void CudaLinear::multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add, bool relu) {
   Product product = product_of(x, weight, y);
   product.add = add;
+  if (relu) product.epilogue = CUBLASLT_EPILOGUE_RELU;
   products_.run(product);
 }
 
 void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) {
-  products_.run(
-      {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
+  products_.run({.a = {weight},
+                 .b = {grad},
+                 .d = below,
+                 .m = weight.size(-1),
+                 .n = grad.size(-2),
+                 .k = weight.size(-2)});
 }
 
-void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) {
+void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                                 bool add) {
   products_.run({.a = {x},
                  .b = {grad, true},
                  .d = weight_grad,
-                 .m = x.size(1),
-                 .n = grad.size(1),
-                 .k = grad.size(0),
-                 .add = true});
+                 .m = x.size(-1),
+                 .n = grad.size(-1),
+                 .k = grad.size(-2),
+                 .add = add});
 }
 
 const bool registered = (make_gpu_linear =

@@ -59,7 +59,7 @@ std::int64_t MlpShape::num_parameters() const {
   for (std::size_t k = 1; k < parts.size(); ++k) count += aligned(padded(parts[k].size) * width[1], unit);
   if (layer_norm)
     for (const int out : hidden) count += 2 * aligned(out, unit);
-  return count;
+  return copies * count;
 }
 
 std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
@@ -67,13 +67,15 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
   const std::int64_t unit = alignment(precision);
   std::int64_t offset = 0;
   std::vector<Layer> layers;
+  const at::Tensor sections =
+      copies == 1 ? flat : flat.narrow(0, 0, num_parameters()).unflatten(0, {copies, -1});
   const auto next = [&](std::int64_t n) {
-    const at::Tensor view = flat.narrow(0, offset, n);
+    const at::Tensor view = sections.narrow(-1, offset, n);
     offset += aligned(n, unit);
     return view;
   };
   const auto next_weight = [&](std::int64_t out, std::int64_t in) {
-    return next(padded(in) * out).view({out, padded(in)}).narrow(1, 0, in);
+    return next(padded(in) * out).unflatten(-1, {out, padded(in)}).narrow(-1, 0, in);
   };
   for (std::size_t l = 0; l + 1 < width.size(); ++l) {
     const std::int64_t out = width[l + 1];
@@ -160,11 +162,15 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
   const bool cuda = device_.is_cuda(), rounded = shape_.precision == kBf16;
   const auto halves = cuda && rounded ? floats.dtype(at::kBFloat16) : floats;
+  const auto of_copies = [&](const at::Tensor& x) {
+    return shape_.copies == 1 ? x : x.unflatten(0, {shape_.copies, -1});
+  };
+  const std::int64_t all_rows = shape_.copies * rows;
   for (std::size_t l = 0; l < shape_.hidden.size(); ++l) {
     const std::int64_t width = cuda ? shape_.padded(shape_.hidden[l]) : shape_.hidden[l];
     // Padding stays 0. Rows that are never written hold 0, because NaN times a gradient of 0 would be NaN.
-    memory->hidden.push_back(at::zeros({rows, width}, halves));
-    if (with_gradients) memory->hidden_grad.push_back(at::zeros({rows, width}, halves));
+    memory->hidden.push_back(of_copies(at::zeros({all_rows, width}, halves)));
+    if (with_gradients) memory->hidden_grad.push_back(of_copies(at::zeros({all_rows, width}, halves)));
     if (!shape_.layer_norm) continue;
     memory->normalized.push_back(at::zeros({rows, width}, floats));
     memory->inverse_std.push_back(at::zeros({rows}, floats));
@@ -174,15 +180,16 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->norm_parts = at::empty({kNormParts, 2, widest}, floats);
   }
   if (with_gradients && rounded && !shape_.hidden.empty())
-    memory->output_grad = at::zeros({rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves);
+    memory->output_grad =
+        of_copies(at::zeros({all_rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves));
   if (with_gradients && cuda) {
     std::int64_t widest = aligned(shape_.outputs, 4);
     for (const int width : shape_.hidden) widest = std::max(widest, shape_.padded(width));
-    memory->bias_parts = at::empty({HiddenGradientArgs::kMaxParts, widest}, floats);
+    memory->bias_parts = at::empty({shape_.copies, HiddenGradientArgs::kMaxParts, widest}, floats);
   }
   const std::int64_t first_width = shape_.padded(shape_.widths()[1]);
   if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
-    memory->first = at::zeros({rows, first_width}, floats);
+    memory->first = of_copies(at::zeros({all_rows, first_width}, floats));
   const std::int64_t shared_width = cuda ? first_width : shape_.widths()[1];
   if (std::ranges::any_of(shape_.parts, &InputPart::per_replica))
     memory->units = at::zeros({(rows + agents_ - 1) / agents_, shared_width}, floats);
@@ -193,7 +200,7 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   }
   if (rounded && reads_observations() && (!cuda || shape_.hidden.empty()))
     memory->input = at::zeros({rows, shape_.padded(shape_.parts[0].size)}, floats);
-  memory->output = make_output(rows, shape_.outputs, floats);
+  memory->output = of_copies(make_output(all_rows, shape_.outputs, floats));
   return memory;
 }
 

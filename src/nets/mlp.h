@@ -19,6 +19,9 @@ struct MlpShape {
   Activation activation = kRelu;
   bool layer_norm = false;
   Precision precision = kFp32;
+  // Networks that are computed together, on a GPU (Network::several()); their tensors have one more dimension
+  // in front if there are several.
+  int copies = 1;
 
   // The row stride of a matrix with `columns` columns, in weights and, on a GPU, in activations: rows that
   // tensor cores read start at multiples of 16 bytes. In fp32 rows have no padding.
@@ -204,10 +207,12 @@ class MlpBf16 final : public MlpCpu {
   std::vector<Layer> rounded_layers_;
 };
 
-// On a GPU, in any precision, with cuBLASLt.
+// On a GPU, in any precision, with cuBLASLt; several networks too.
 class MlpGpu final : public Mlp {
  public:
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
+  std::unique_ptr<Network> several(int count) const override;
+  bool overwrites() const override { return !reads_tables() && !shape_.layer_norm; }
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const override;
@@ -221,9 +226,9 @@ class MlpGpu final : public Mlp {
   at::Tensor input_of(std::size_t l, const NetworkInput& input, const Memory& memory, std::int64_t n) const;
   at::Tensor weight_of(std::size_t l) const;
   // Turns the gradient of outputs into that of sums, `to`, which may be the same matrix or undefined, and
-  // adds to that of the bias, if it is defined. activated: the outputs; undefined: the sums themselves.
+  // writes that of the bias, if it is defined, or adds to it. activated: the outputs; undefined: the sums themselves.
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-            const at::Tensor& bias_grad, const Memory& memory) const;
+            const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.
   at::Tensor bias_gradient(std::size_t l, const LayerGradients* gradient) const {
     return gradient == nullptr || (l == 0 && reads_tables()) ? at::Tensor() : gradient->layers[l].bias;
@@ -234,6 +239,10 @@ class MlpGpu final : public Mlp {
     return k == 0 ? input_of(0, input, memory, n) : input.parts[k];
   }
 
+  // Whether the sums of the first layer are complete after the product of the last of several parts.
+  bool ends_in_product() const { return shape_.parts.size() > 1 && !shape_.parts.back().is_shared(); }
+
+  PolicyLayout layout_;
   std::unique_ptr<GpuLinear> linear_;
 };
 

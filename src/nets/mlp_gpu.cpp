@@ -15,18 +15,29 @@ MakeGpuLinear* make_gpu_linear = nullptr;
 
 namespace {
 
-at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(0, 0, rows); }
+// Matrices have one more dimension in front if there are several.
+at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(-2, 0, rows); }
 
 // A view of rows that may include some of the padding behind their ends.
 at::Tensor with_columns(const at::Tensor& x, std::int64_t columns) {
-  return x.as_strided({x.size(0), columns}, {x.stride(0), 1});
+  if (x.dim() == 2) return x.as_strided({x.size(0), columns}, {x.stride(0), 1});
+  return x.as_strided({x.size(0), x.size(1), columns}, {x.stride(0), x.stride(1), 1});
 }
 
 }  // namespace
 
 MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
     : Mlp(std::move(shape), layout, device),
+      layout_(layout),
       linear_(make_gpu_linear(torch_device(device), shape_.precision == kTf32)) {}
+
+std::unique_ptr<Network> MlpGpu::several(int count) const {
+  const bool shares = std::ranges::any_of(shape_.parts, &InputPart::is_shared);
+  if (shares || reads_tables() || shape_.layer_norm) return nullptr;
+  MlpShape shape = shape_;
+  shape.copies = count;
+  return std::make_unique<MlpGpu>(std::move(shape), layout_, device_);
+}
 
 at::Tensor MlpGpu::input_of(std::size_t l, const NetworkInput& input, const Memory& memory,
                             std::int64_t n) const {
@@ -34,7 +45,7 @@ at::Tensor MlpGpu::input_of(std::size_t l, const NetworkInput& input, const Memo
                        : memory.input.defined() ? top(memory.input, n)
                                                 : input.parts[0];
   // Only observations and activations have padding.
-  return l > 0 || reads_observations() ? with_columns(x, layers_[l].weight.stride(0)) : x;
+  return l > 0 || reads_observations() ? with_columns(x, layers_[l].weight.stride(-2)) : x;
 }
 
 // The weight that layer l multiplies by, as whole rows where its input has padding.
@@ -42,7 +53,7 @@ at::Tensor MlpGpu::weight_of(std::size_t l) const {
   if (l == 0 && !reads_observations()) return layers_[0].weight;
   const bool rounded = shape_.precision == kBf16 && layers_.size() > 1;
   const at::Tensor& weight = (rounded ? shadow_ : layers_)[l].weight;
-  return with_columns(weight, weight.stride(0));
+  return with_columns(weight, weight.stride(-2));
 }
 
 void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
@@ -52,10 +63,10 @@ void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const bool head = l + 1 == layers_.size();
     const at::Tensor rows = top(head ? memory.output : memory.hidden[l], n);
-    at::Tensor y = with_columns(rows, layers_[l].weight.size(0));
+    at::Tensor y = with_columns(rows, layers_[l].weight.size(-2));
     const bool normalizes = !head && shape_.layer_norm, one_product = l > 0 || reads_one_part();
-    const bool fused = !head && !normalizes && activation.fused && one_product;
-    at::Tensor sums = normalizes ? with_columns(top(memory.normalized[l], n), layers_[l].weight.size(0)) : y;
+    const bool fused = !head && !normalizes && activation.fused && (one_product || ends_in_product());
+    at::Tensor sums = normalizes ? with_columns(top(memory.normalized[l], n), layers_[l].weight.size(-2)) : y;
     if (l == 0 && (reads_tables() || !one_product || !reads_observations())) {
       first_forward(input, memory, n, sums, fused);
     } else {
@@ -71,21 +82,22 @@ void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
 // The parts are added in float32, and the sum is rounded if it is stored in bfloat16.
 void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, const at::Tensor& sums,
                            bool relu) const {
-  const std::int64_t width = sums.size(1);
+  const std::int64_t width = sums.size(-1);
   const bool bf16 = sums.scalar_type() == at::kBFloat16;
   at::Tensor exact = bf16 ? with_columns(top(memory.first, n), width) : sums;
   for (std::size_t k = 0; k < shape_.parts.size(); ++k) {
+    const bool is_last = k + 1 == shape_.parts.size();
     if (k == 0 && reads_tables()) {
-      first_->forward(input.parts[0], exact, relu);
+      first_->forward(input.parts[0], exact, relu && is_last);
       continue;
     }
     const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);
     at::Tensor y = shared.defined() ? with_columns(shared, width) : exact;
     const at::Tensor x = part_of(input, k, memory, n);
     if (k == 0) {
-      linear_->forward(x, part_weight(0), layers_[0].bias, y, relu);
+      linear_->forward(x, part_weight(0), layers_[0].bias, y, relu && is_last);
     } else {
-      linear_->multiply(x, part_weight(k), y, !shared.defined());
+      linear_->multiply(x, part_weight(k), y, !shared.defined(), relu && is_last);
     }
     if (shared.defined()) spread(shape_.parts[k], y, exact, n, k > 0);
   }
@@ -96,24 +108,28 @@ namespace {
 
 GradientMatrix gradient_matrix(const at::Tensor& x) {
   if (!x.defined()) return {};
-  if (x.scalar_type() == at::kFloat) return {x.mutable_data_ptr<float>(), nullptr, x.stride(0)};
-  return {nullptr, static_cast<std::uint16_t*>(x.mutable_data_ptr()), x.stride(0)};
+  const std::int64_t step = x.dim() > 2 ? x.stride(0) : 0;
+  if (x.scalar_type() == at::kFloat) return {x.mutable_data_ptr<float>(), nullptr, x.stride(-2), step};
+  return {nullptr, static_cast<std::uint16_t*>(x.mutable_data_ptr()), x.stride(-2), step};
 }
 
 }  // namespace
 
 void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-                  const at::Tensor& bias_grad, const Memory& memory) const {
+                  const at::Tensor& bias_grad, bool add, const Memory& memory) const {
   HiddenGradientArgs args;
-  args.rows = grad.size(0);
-  args.width = static_cast<int>(grad.size(1));
+  args.rows = grad.size(-2);
+  args.width = static_cast<int>(grad.size(-1));
+  args.matrices = shape_.copies;
+  args.add = add;
   args.derivative = activated.defined() ? functions_of(shape_.activation).derivative : Derivative::kNone;
   args.grad = gradient_matrix(grad);
   args.activated = gradient_matrix(activated);
   args.to = gradient_matrix(to);
   if (bias_grad.defined()) {
     args.bias_grad = bias_grad.mutable_data_ptr<float>();
-    args.biases = static_cast<int>(bias_grad.size(0));
+    args.biases = static_cast<int>(bias_grad.size(-1));
+    args.bias_step = bias_grad.dim() > 1 ? bias_grad.stride(0) : 0;
   }
   if (!args.to && args.bias_grad == nullptr) return;
   args.parts = memory.bias_parts.mutable_data_ptr<float>();
@@ -124,34 +140,36 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
                           LayerGradients* gradient, PartGrads part_grads) const {
   const std::int64_t n = rows_of(input);
   const std::size_t head = layers_.size() - 1;
+  const bool add = gradient == nullptr || !gradient->is_old;
   const at::Tensor rounded = memory.output_grad.defined() ? top(memory.output_grad, n) : at::Tensor();
   // Rows with their padding, which is 0, as far as it fills 16 bytes.
-  const std::int64_t outputs = std::min((output_grad.size(1) + 3) / 4 * 4, output_grad.stride(0));
-  pass(with_columns(top(output_grad, n), outputs), {}, rounded, bias_gradient(head, gradient), memory);
-  at::Tensor grad = rounded.defined() ? with_columns(rounded, output_grad.size(1)) : output_grad;
+  const std::int64_t outputs = std::min((output_grad.size(-1) + 3) / 4 * 4, output_grad.stride(-2));
+  pass(with_columns(top(output_grad, n), outputs), {}, rounded, bias_gradient(head, gradient), add, memory);
+  at::Tensor grad = rounded.defined() ? with_columns(rounded, output_grad.size(-1)) : output_grad;
   for (std::size_t l = head; l > 0; --l) {
     if (gradient != nullptr) {
       Layer& sums = gradient->layers[l];
-      at::Tensor weight_grad = with_columns(sums.weight, sums.weight.stride(0));
-      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad);
+      at::Tensor weight_grad = with_columns(sums.weight, sums.weight.stride(-2));
+      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, add);
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
     const at::Tensor activated = top(memory.hidden[l - 1], n), bias_grad = bias_gradient(l - 1, gradient);
     linear_->backward_input(grad, weight_of(l), below);
-    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, memory);
+    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, add, memory);
     if (shape_.layer_norm) {
       normalize_backward(l - 1, below, memory, gradient);
-      pass(below, {}, {}, bias_grad, memory);
+      pass(below, {}, {}, bias_grad, add, memory);
     }
-    grad = with_columns(below, layers_[l - 1].weight.size(0));
+    grad = with_columns(below, layers_[l - 1].weight.size(-2));
   }
   first_backward(input, grad, memory, n, gradient, part_grads);
+  if (gradient != nullptr) gradient->is_old = false;
 }
 
 // The table comes last: it overwrites the gradient.
 void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory,
                             std::int64_t n, LayerGradients* gradient, PartGrads part_grads) const {
-  const std::int64_t width = grad.size(1);
+  const std::int64_t width = grad.size(-1);
   at::Tensor exact = grad;
   if (grad.scalar_type() == at::kBFloat16 && memory.first.defined()) {
     exact = with_columns(top(memory.first, n), width);
@@ -171,13 +189,13 @@ void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
       Layer& sums = gradient->layers[0];
       const at::Tensor x = part_of(input, k, memory, n);
       at::Tensor weight_grad = k == 0 ? sums.weight : sums.further[k - 1];
-      if (k == 0 && reads_observations()) weight_grad = with_columns(weight_grad, weight_grad.stride(0));
-      linear_->backward_weight(of_part, x, weight_grad);
+      if (k == 0 && reads_observations()) weight_grad = with_columns(weight_grad, weight_grad.stride(-2));
+      linear_->backward_weight(of_part, x, weight_grad, !gradient->is_old);
     }
     if (k >= part_grads.size() || !part_grads[k].defined()) continue;
-    at::Tensor below = top(part_grads[k], of_part.size(0));
+    at::Tensor below = top(part_grads[k], of_part.size(-2));
     const at::Tensor weight = part_weight(k);
-    linear_->backward_input(of_part, weight.narrow(1, 0, below.size(1)), below);
+    linear_->backward_input(of_part, weight.narrow(-1, 0, below.size(-1)), below);
   }
 }
 

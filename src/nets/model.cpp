@@ -47,8 +47,15 @@ double model_bytes(const std::vector<MakeNetwork>& networks, int numbers, Precis
   return copies * static_cast<double>(parameters);
 }
 
+void Model::join() {
+  if (networks_.size() < 2) return;
+  together_ = networks_[0]->several(static_cast<int>(networks_.size()));
+  if (together_) together_->bind(parameters_, shadow_);
+}
+
 Model Model::like() const {
   Model copy(make_, num_numbers_, device_, precision_, false);
+  if (together_) copy.join();
   copy.parameters_.copy_(parameters_);
   copy.refresh_shadow();
   return copy;

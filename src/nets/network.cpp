@@ -93,6 +93,7 @@ void initialize_layer(const Layer& layer, InitMethod method, double gain, const 
 
 Layer Network::output_layer(const at::Tensor&) const { return {}; }
 at::Tensor Network::latent(const Workspace&) const { return {}; }
+std::unique_ptr<Network> Network::several(int) const { return nullptr; }
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
 MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,

@@ -195,6 +195,7 @@ void Policy::Impl::make_critics(std::uint64_t seed) {
   if (critic_shape.count == 0) return;
   critics = std::make_unique<Model>(
       wd::make_critics(own, settings, critic_shape, device, precision, input_norm()), 0, device, precision);
+  critics->join();
   critics->initialize(settings.init_method, 1.0, seed ^ 0xc417);
   critic_inference = std::make_unique<Lanes>(std::vector<ModelUse>{{critics.get(), ModelUse::kForward}}, 0,
                                              std::vector<RowMemory>{}, device);

@@ -248,10 +248,12 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   // Parameters and moments are also written; the gradient is read twice because of its norm.
   arrays.moved_again((3 + 1) * n * 4);
   Arrays small(device);
-  const at::Tensor input =
-      at::tensor({1.0, 0.0, 0.0}, at::kDouble).to(device.is_cuda() ? at::kCUDA : at::kCPU);
-  args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
-  const at::Tensor steps = at::zeros({1}, input.options().dtype(at::kLong));
+  const auto doubles = at::TensorOptions().dtype(at::kDouble).device(device.is_cuda() ? at::kCUDA : at::kCPU);
+  const at::Tensor losses = at::zeros({kLossRecordNumbers}, doubles), totals = at::ones({1}, doubles);
+  args.losses = {.record = reinterpret_cast<LossRecord*>(losses.mutable_data_ptr<double>()),
+                 .totals = totals.const_data_ptr<double>(),
+                 .num_sums = 1};
+  const at::Tensor steps = at::zeros({1}, doubles.dtype(at::kLong));
   args.steps = steps.mutable_data_ptr<std::int64_t>();
   args.partial = small.doubles(num_chunks(n));
   const at::Tensor record = at::zeros({kStepNumbers}, at::kDouble);

@@ -1,8 +1,8 @@
 // adam_data.h: runs optimizer steps on host data, on either device.
 #pragma once
 
+#include "kernels/adam.h"
 #include "kernels/loss.h"
-#include "kernels/record.h"
 #include "kernels/reduce.h"
 #include "tests/kernels/random_data.h"
 
@@ -47,18 +47,14 @@ Optimizer run_adam(Memory memory, const Optimizer& start, const std::vector<Mini
   if (with_shadow) args.shadow = memory.put(start.shadow);
   args.steps = memory.put(std::vector{start.steps});
   args.record = memory.put(std::vector{start.record});
-  RecordLossArgs loss{.record = memory.put(std::vector{start.losses}),
-                      .optimizer = args.record,
-                      .num_sums = kNumLossSums,
-                      .limited = kApproxKl};
-  loss.input = memory.put(std::vector<StepInput>(1));
-  args.input = loss.input;
+  RecordLossArgs loss{
+      .record = memory.put(std::vector{start.losses}), .num_sums = kNumLossSums, .limited = kApproxKl};
   args.partial = memory.template make<double>(static_cast<std::size_t>(num_chunks(args.n)));
   args.epsilon = 1e-5f;
   for (const Minibatch& minibatch : minibatches) {
     args.gradient = memory.put(minibatch.gradient);
     loss.totals = memory.put(minibatch.totals);
-    record_loss(memory.queue(), loss);
+    args.losses = loss;
     adam(memory.queue(), args);
   }
   Optimizer end;

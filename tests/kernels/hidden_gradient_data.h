@@ -14,6 +14,8 @@ struct GradientCase {
   int width = 0, biases = 0, padding = 0;  // entries between rows
   Derivative derivative = Derivative::kNone;
   bool halves_in = false, halves_out = false, in_place = false, writes = true, sums = true;
+  bool add = true;
+  int matrices = 1;
 };
 
 inline std::vector<GradientCase> gradient_cases() {
@@ -32,6 +34,11 @@ inline std::vector<GradientCase> gradient_cases() {
   all.push_back(
       {70, 2100, 2100, 4, Derivative::kRelu, false, false, true, true, true});  // two groups of columns
   all.push_back({9000, 64, 64, 0, Derivative::kRelu, true, true, true, true, true});
+  for (const std::int64_t rows : {100, 1500})
+    for (const int width : {1, 43, 64})
+      all.push_back(
+          {rows, width, width, 4, Derivative::kRelu, false, false, true, true, true, rows > 100, 3});
+  all.push_back({1500, 64, 60, 0, Derivative::kTanh, true, true, true, true, true, false, 2});
   return all;
 }
 
@@ -47,6 +54,21 @@ inline GradientResult expected_gradient(const GradientCase& c, const std::vector
   const int stride = c.width + c.padding, each = c.halves_in ? 8 : 4;
   const bool packs = c.width % each == 0 && stride % each == 0;
   const GradientShape shape = GradientShape::of(c.rows, c.width, packs ? each : 1);
+  if (c.matrices > 1) {
+    GradientCase one = c;
+    one.matrices = 1;
+    GradientResult all;
+    const auto size = static_cast<std::ptrdiff_t>(c.rows * stride);
+    for (int m = 0; m < c.matrices; ++m) {
+      const auto part = [&](const std::vector<float>& x) {
+        return std::vector<float>(x.begin() + m * size, x.begin() + (m + 1) * size);
+      };
+      const GradientResult of = expected_gradient(one, part(grad), part(activated));
+      all.to.insert(all.to.end(), of.to.begin(), of.to.end());
+      all.bias_grad.insert(all.bias_grad.end(), of.bias_grad.begin(), of.bias_grad.end());
+    }
+    return all;
+  }
   GradientResult result{c.in_place ? grad : std::vector<float>(grad.size(), 5.0f),
                         std::vector<float>(static_cast<std::size_t>(c.biases), 2.0f)};
   std::vector<float> parts(static_cast<std::size_t>(shape.parts * c.width)), numbers(grad.size());
@@ -77,7 +99,8 @@ inline GradientResult expected_gradient(const GradientCase& c, const std::vector
       for (std::int64_t p = slice; p < shape.parts; p += kSlices) sum += parts[p * c.width + column];
       total = slice == 0 ? sum : total + sum;
     }
-    result.bias_grad[static_cast<std::size_t>(column)] += shape.parts == 1 ? parts[column] : total;
+    float& sum = result.bias_grad[static_cast<std::size_t>(column)];
+    sum = (c.add ? sum : 0.0f) + (shape.parts == 1 ? parts[column] : total);
   }
   return result;
 }
@@ -87,14 +110,17 @@ GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vec
                             const std::vector<float>& activated) {
   const int stride = c.width + c.padding;
   const auto put = [&](const std::vector<float>& values, bool halves) -> GradientMatrix {
-    if (!halves) return {memory.put(values), nullptr, stride};
+    const std::int64_t step = c.rows * stride;
+    if (!halves) return {memory.put(values), nullptr, stride, step};
     std::vector<std::uint16_t> rounded(values.size());
     std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
-    return {nullptr, memory.put(rounded), stride};
+    return {nullptr, memory.put(rounded), stride, step};
   };
   HiddenGradientArgs args;
   args.rows = c.rows;
   args.width = c.width;
+  args.matrices = c.matrices;
+  args.add = c.add;
   args.derivative = c.derivative;
   args.grad = put(grad, c.halves_in);
   args.activated = put(activated, c.halves_in);
@@ -102,13 +128,16 @@ GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vec
   const GradientMatrix to = args.to;
   if (!c.writes) args.to = {};
   args.biases = c.biases;
-  args.bias_grad = memory.put(std::vector<float>(static_cast<std::size_t>(c.biases), 2.0f));
+  args.bias_step = c.biases;
+  const auto biases = static_cast<std::size_t>(c.matrices * c.biases);
+  args.bias_grad = memory.put(std::vector<float>(biases, 2.0f));
   float* const sums = args.bias_grad;
   if (!c.sums) args.bias_grad = nullptr;
-  args.parts = memory.template make<float>(HiddenGradientArgs::kMaxParts * static_cast<std::size_t>(c.width));
+  args.parts = memory.template make<float>(HiddenGradientArgs::kMaxParts *
+                                           static_cast<std::size_t>(c.matrices * c.width));
   cuda::hidden_gradient(memory.queue().stream, args);
   GradientResult result;
-  result.bias_grad = memory.get(sums, static_cast<std::size_t>(c.biases));
+  result.bias_grad = memory.get(sums, biases);
   if (to.floats != nullptr) {
     result.to = memory.get(to.floats, grad.size());
   } else {

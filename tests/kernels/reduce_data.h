@@ -37,13 +37,13 @@ std::vector<double> run_masked_row_moments(Memory memory, const ReduceData& data
 
 // x [rows, n], with one row per total.
 template <typename Memory>
-std::vector<double> run_add_row_sums(Memory memory, const std::vector<float>& x,
-                                     const std::vector<double>& totals) {
+std::vector<double> run_sum_rows(Memory memory, const std::vector<float>& x,
+                                 const std::vector<double>& totals, bool add = true) {
   const int rows = static_cast<int>(totals.size());
   const auto n = static_cast<std::int64_t>(x.size()) / rows;
   double* const partial = memory.template make<double>(static_cast<std::size_t>(rows * num_chunks(n)));
   double* const total = memory.put(totals);
-  add_row_sums(memory.queue(), memory.put(x), rows, n, partial, total);
+  sum_rows(memory.queue(), memory.put(x), rows, n, add, partial, total);
   return memory.get(total, totals.size());
 }
 

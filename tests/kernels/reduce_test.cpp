@@ -74,7 +74,7 @@ TEST_P(Reduce, RowSumsAreAddedToTheTotals) {
   for (const std::int64_t n : kSizes) {
     const std::vector<float> x = draws.uniforms(3 * n, -1.0f, 2.0f);
     std::vector<double> expected = {0.5, -7.0, 0.0};
-    const std::vector<double> got = run_add_row_sums(HostMemory(), x, expected);
+    const std::vector<double> got = run_sum_rows(HostMemory(), x, expected);
     for (int row = 0; row < 3; ++row) {
       for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
         const std::int64_t size = std::min(n - begin, kReduceChunk);

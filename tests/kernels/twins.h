@@ -578,7 +578,7 @@ void twins_of_hidden_gradients() {
     SCOPED_TRACE(testing::Message() << c.rows << " x " << c.width << ", derivative "
                                     << static_cast<int>(c.derivative) << ", bfloat16 " << c.halves_in
                                     << c.halves_out);
-    const std::int64_t numbers = c.rows * (c.width + c.padding);
+    const std::int64_t numbers = c.matrices * c.rows * (c.width + c.padding);
     std::vector<float> grad = draws.uniforms(numbers, -1.0f, 1.0f),
                        activated = draws.uniforms(numbers, -1.0f, 1.0f);
     for (std::size_t i = 0; i < activated.size(); i += 3) activated[i] = 0.0f;
@@ -661,15 +661,18 @@ void twins_of_reductions_of_the_same_bits_every_time() {
 
     const std::vector<float> rows = draws.uniforms(6 * n, -1.0f, 2.0f);
     const std::vector<double> start = {0.5, -7.0, 0.0, 1.0, 2.0, 3.0};
-    const std::vector<double> sums = run_add_row_sums(Memory(), rows, start);
-    const std::vector<double> cpu_sums = run_add_row_sums(HostMemory(), rows, start);
+    const std::vector<double> sums = run_sum_rows(Memory(), rows, start);
+    const std::vector<double> cpu_sums = run_sum_rows(HostMemory(), rows, start);
+    const std::vector<double> replaced = run_sum_rows(Memory(), rows, start, false);
+    const std::vector<double> cpu_replaced = run_sum_rows(HostMemory(), rows, start, false);
     for (std::size_t k = 0; k < 6; ++k) expect_near(sums[k], cpu_sums[k]);
+    for (std::size_t k = 0; k < 6; ++k) expect_near(replaced[k], cpu_replaced[k]);
 
     const double squares = run_sum_of_squares(Memory(), data.x);
     expect_near(squares, run_sum_of_squares(HostMemory(), data.x));
     for (int again = 0; again < 3; ++again) {
       EXPECT_EQ(run_masked_moments(Memory(), data), moments);
-      EXPECT_EQ(run_add_row_sums(Memory(), rows, start), sums);
+      EXPECT_EQ(run_sum_rows(Memory(), rows, start), sums);
       EXPECT_EQ(run_sum_of_squares(Memory(), data.x), squares);
     }
   }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <source_location>
 #include <stdexcept>
+#include <typeinfo>
 
 namespace wd::emulation {
 
@@ -68,7 +69,8 @@ inline Here here;
 // error. `kernel` is the address that was passed to allow_shared().
 void run(const void* kernel, const Grid& grid, const std::function<void()>& body);
 // Runs the work when its stream reaches it, or immediately if `stream` is null (src/emulator/streams.h).
-void enqueue(void* stream, std::function<void()> work);
+// `arguments`: a type that tells kernels apart.
+void enqueue(void* stream, std::function<void()> work, const std::type_info& arguments);
 Error allow_shared(const void* kernel, std::size_t bytes);
 // What the device says that a kernel may request; kMaxSharedBytes at first.
 void set_opt_in_shared(std::size_t bytes);

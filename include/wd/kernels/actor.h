@@ -47,8 +47,9 @@ struct ActorGradientArgs {
   const float* output = nullptr;
   std::int64_t output_stride = 0;
   ActorDraw draw{};                    // the same as for the actions
-  const float* action_grad = nullptr;  // [rows, action_grad_stride]: dL / da
-  std::int64_t action_grad_stride = 0;
+  const float* action_grad = nullptr;  // [rows, action_grad_stride]: dL / da, or terms of it
+  std::int64_t action_grad_stride = 0, action_grad_step = 0;
+  int terms = 1;                           // `action_grad_step` apart
   const float* log_prob_weight = nullptr;  // [1] on the device; null: 0
   const float* weight = nullptr;           // [rows]: of the whole loss; rows with 0 get gradient 0
   float* output_grad = nullptr;            // [rows, grad_stride]

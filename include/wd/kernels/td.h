@@ -54,6 +54,10 @@ struct TdLossArgs {
   std::int64_t grad_stride = 0;
   float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities; or null
   float* row_sums = nullptr;  // [kNumTdSums, rows]
+  // Several networks learn the same: their outputs, gradients and sums follow one another, the former two
+  // `network_rows` rows apart. The error is that of the first.
+  int networks = 1;
+  std::int64_t network_rows = 0;
 };
 
 // Both enqueue.

@@ -14,17 +14,17 @@ namespace {
 
 // a b, by the faster of two algorithms, which add in another order.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
-  const std::int64_t terms = a.size(1), half = terms / 2;
+  const std::int64_t terms = a.size(-1), half = terms / 2;
   const auto find = [&] {
     return Candidates(
         2, [](std::size_t k) { return timed_algorithms::timing() ? emulation::product_seconds[k] : 0.0; });
   };
-  const std::string key = concat("emulated ", a.size(0), 'x', terms, 'x', b.size(1));
+  const std::string key = concat("emulated ", a.sizes(), 'x', b.sizes());
   at::Tensor result;
   timed_algorithms::of(key, 2, find).run([&](std::size_t algorithm) {
-    result = algorithm == 0 ? at::mm(a, b)
-                            : at::mm(a.narrow(1, half, terms - half), b.narrow(0, half, terms - half)) +
-                                  at::mm(a.narrow(1, 0, half), b.narrow(0, 0, half));
+    result = algorithm == 0 ? at::matmul(a, b)
+                            : at::matmul(a.narrow(-1, half, terms - half), b.narrow(-2, half, terms - half)) +
+                                  at::matmul(a.narrow(-1, 0, half), b.narrow(-2, 0, half));
     return true;
   });
   return result;
@@ -35,14 +35,16 @@ class EmulatedLinear final : public GpuLinear {
   void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                bool relu) override {
     const emulation::StandIn cublaslt;
-    const at::Tensor sum = product(x.to(at::kFloat), weight.to(at::kFloat).t()) + bias.to(at::kFloat);
+    const at::Tensor sum =
+        product(x.to(at::kFloat), weight.to(at::kFloat).mT()) + bias.to(at::kFloat).unsqueeze(-2);
     y.copy_(relu ? sum.clamp_min(0) : sum);
   }
 
-  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) override {
+  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add, bool relu) override {
     const emulation::StandIn cublaslt;
-    const at::Tensor result = product(x.to(at::kFloat), weight.to(at::kFloat).t());
+    const at::Tensor result = product(x.to(at::kFloat), weight.to(at::kFloat).mT());
     add ? y.add_(result) : y.copy_(result);
+    if (relu) y.clamp_min_(0);
   }
 
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override {
@@ -50,9 +52,11 @@ class EmulatedLinear final : public GpuLinear {
     below.copy_(product(grad.to(at::kFloat), weight.to(at::kFloat)));
   }
 
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad) override {
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                       bool add) override {
     const emulation::StandIn cublaslt;
-    weight_grad.add_(product(grad.to(at::kFloat).t(), x.to(at::kFloat)));
+    const at::Tensor result = product(grad.to(at::kFloat).mT(), x.to(at::kFloat));
+    add ? weight_grad.add_(result) : weight_grad.copy_(result);
   }
 };
 

@@ -246,7 +246,7 @@ void return_changed(const c10::FunctionSchema& schema, const at::Stack& argument
 }
 
 void count_if_captured(const std::string& name) {
-  if (current().captures() && !StandIn::active()) ++captured_operations()[name];
+  if (current().captures() && !StandIn::active()) ++captured_launches()[name];
 }
 
 void operate(const c10::OperatorHandle& op, c10::DispatchKeySet, at::Stack* stack) {
@@ -304,7 +304,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   const bool within = on_gpu(from) && on_gpu(to);
-  count_if_captured("copy");
+  count_if_captured("aten::copy_");
   if (!within) report(concat("a copy of ", from.nbytes(), " bytes from ", on_gpu(from) ? "device" : "host"));
   const NotStrict emulation;
   if (on_gpu(to)) {
@@ -338,9 +338,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 }  // namespace
 
-std::map<std::string, int>& captured_operations() {
-  static std::map<std::string, int> counts;
-  return counts;
+StandIn::StandIn() {
+  count_if_captured("product");
+  ++depth;
 }
 
 }  // namespace wd::emulation

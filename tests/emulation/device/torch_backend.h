@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -18,9 +17,6 @@ at::Tensor host_view(const at::Tensor& tensor);
 // Reports a copy or a wait to --strict_device, as CUPTI does on a GPU.
 void report(const std::string& what);
 
-// How often torch's operations were captured in graphs, by name, without those of EmulatedLinear.
-std::map<std::string, int>& captured_operations();
-
 // Times [s] that the two algorithms of each matrix product seem to take.
 extern std::array<double, 2> product_seconds;
 
@@ -30,10 +26,10 @@ extern std::optional<GpuMemory> memory;
 // Events that exist.
 std::size_t num_events();
 
-// Marks operations of torch that stand for one of cuBLASLt.
+// Marks operations of torch that stand for one product of cuBLASLt.
 class StandIn {
  public:
-  StandIn() { ++depth; }
+  StandIn();
   ~StandIn() { --depth; }
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <source_location>
+#include <tuple>
 #include <type_traits>
 
 #define WD_SHARED(Type, name) auto& name = ::wd::emulation::shared<std::type_identity_t<Type>>([] {})
@@ -23,9 +24,10 @@ template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
             const std::type_identity_t<Parameters>&... args) {
   const wd::emulation::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z}, shape.threads, shape.shared};
-  wd::emulation::enqueue(shape.stream, [kernel, grid, ... args = args] {
+  const auto run = [kernel, grid, ... args = args] {
     wd::emulation::run(reinterpret_cast<const void*>(kernel), grid, [&] { kernel(args...); });
-  });
+  };
+  wd::emulation::enqueue(shape.stream, run, typeid(std::tuple_element_t<0, std::tuple<Parameters..., void>>));
 }
 
 using Place = std::source_location;
