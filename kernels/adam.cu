@@ -52,8 +52,8 @@ __device__ void change(const AdamArgs& args, std::int64_t i) {
     *first = m;
     *second = v;
     if (args.shadow == nullptr) return;
-    *reinterpret_cast<uint2*>(args.shadow + i) =
-        make_uint2(to_bfloat16_pair(p.x, p.y), to_bfloat16_pair(p.z, p.w));
+    *reinterpret_cast<ushort4*>(args.shadow + i) =
+        make_ushort4(to_bfloat16(p.x), to_bfloat16(p.y), to_bfloat16(p.z), to_bfloat16(p.w));
   } else {
     for (std::int64_t k = i; k < args.n; ++k) {
       adam_element(f, args.gradient[k], args.parameter[k], args.first_moment[k], args.second_moment[k]);

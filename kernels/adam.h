@@ -37,8 +37,8 @@ struct AdamArgs {
 };
 
 // A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n elements
-// start at multiples of 16 bytes. Takes two launches on CUDA, one if there are few parameters. Sums the norm in the same order as
-// sum_of_squares() (reduce.h). Enqueues.
+// start at multiples of 16 bytes. Takes two launches on CUDA, one if there are few parameters. Sums the norm
+// in the same order as sum_of_squares() (reduce.h). Enqueues.
 WD_DECLARE_KERNEL(adam, AdamArgs)
 
 }  // namespace wd

@@ -226,7 +226,8 @@ class MlpGpu final : public Mlp {
   at::Tensor input_of(std::size_t l, const NetworkInput& input, const Memory& memory, std::int64_t n) const;
   at::Tensor weight_of(std::size_t l) const;
   // Turns the gradient of outputs into that of sums, `to`, which may be the same matrix or undefined, and
-  // writes that of the bias, if it is defined, or adds to it. activated: the outputs; undefined: the sums themselves.
+  // writes that of the bias, if it is defined, or adds to it. activated: the outputs; undefined: the sums
+  // themselves.
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
             const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.
