@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
   unsigned present = 0;
   for (int a = 0; a < kRange && first + a < s.agents; ++a)
     present |= static_cast<unsigned>(s.upto[first + a] - s.slots_below(first + a)) << a;
-  const bool any_low = slot > 0 || present != 0, any_high = slot < s.rows;
+  const bool any_here = present != 0, any_low = slot > 0 || any_here, any_high = slot < s.rows;
 
   constexpr int kNumbers = 2;  // per thread: 8 columns of 7 agents per warp, and of one more
   float g[kRange], number[kNumbers];
@@ -344,8 +344,8 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
       load_columns(above, staged + (warp * kRange + a + 1) * kColumns);
       here += y[a];
       const float low = below + here, high = total - low;
-      if (present != 0) {
-        of_bias += y[a];
+      of_bias += y[a];
+      if (any_here) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) of_column[c] = fused(y[a], v[c], of_column[c]);
       }

@@ -112,8 +112,8 @@ class Network {
   // Whether backward() obeys Gradient::is_old, so that nobody has to clear gradients before it.
   virtual bool overwrites() const { return false; }
   // Returns a network that computes `count` networks of this kind for the same input at a time: its
-  // parameters are theirs, one after another; its outputs and their gradients are [count, rows, outputs], and gradients
-  // of parts [count, rows, size]. Returns null if that would not be faster.
+  // parameters are theirs, one after another; its outputs and their gradients are [count, rows, outputs], and
+  // gradients of parts [count, rows, size]. Returns null if that would not be faster.
   virtual std::unique_ptr<Network> several(int count) const;
   // Completes `flat` from `derived`, which is overwritten.
   virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;

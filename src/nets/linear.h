@@ -9,9 +9,9 @@ namespace wd {
 
 // Matrices are [rows, columns] tensors on the GPU with adjacent columns, float32 or bfloat16; sums are
 // float32. Tensors with one more dimension in front are several matrices: then the product writes as many,
-// and a matrix without that dimension is a factor of each. When a shape is first used in this process, several
-// algorithms are timed on the device, and the fastest one is kept; so work must have run once before it is
-// captured as a graph. Use one object per stream: all of its products share one workspace.
+// and a matrix without that dimension is a factor of each. When a shape is first used in this process,
+// several algorithms are timed on the device, and the fastest one is kept; so work must have run once before
+// it is captured as a graph. Use one object per stream: all of its products share one workspace.
 class GpuLinear {
  public:
   virtual ~GpuLinear() = default;
