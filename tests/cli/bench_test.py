@@ -186,13 +186,11 @@ def test_an_evaluation_is_no_part_of_a_profile(tmp_path):
     assert (profile["iterations"], profile["env_steps"]) == (2, 2 * 64)
     calls = {(one["phase"], one["operation"]): one["calls"] for one in profile["operations"]}
     assert not [name for name in calls if name[0] == "other" and "step" in name[1]], calls
-    assert profile["phases_s"]["other"] < 0.2 * profile["seconds"]
 
 
 def test_an_evaluation_at_the_end_is_no_part_of_a_profile(tmp_path):
     _, profile = train_profiled(tmp_path / "run", "--profile=9", "--total_steps", 64 * 6, "--set", "eval.every=100", "--set", "eval.episodes=8")
     assert profile["iterations"] == 4
-    assert profile["phases_s"]["other"] < 0.2 * profile["seconds"]
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
