@@ -16,6 +16,15 @@ static_assert(kTile == kThreads);
 
 __device__ float fused(float a, float b, float sum) { return __builtin_fmaf(a, b, sum); }
 
+// `from` begins at a multiple of 16 bytes.
+__device__ void load_four(float* to, const float* from) {
+  const float4 four = *reinterpret_cast<const float4*>(from);
+  to[0] = four.x;
+  to[1] = four.y;
+  to[2] = four.z;
+  to[3] = four.w;
+}
+
 // --- forward ----------------------------------------------------------------------------------------------
 
 // One product of a row. Rows 0 .. N - 2 are the other agents as the first agent sees them; each row behind
@@ -87,13 +96,7 @@ struct Factors {
     const float* const from = stage.value[entry] + warp * kUnits;
     if constexpr (kUnits % 4 == 0) {
 #pragma unroll
-      for (int u = 0; u < kUnits; u += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from + u);
-        value[u] = four.x;
-        value[u + 1] = four.y;
-        value[u + 2] = four.z;
-        value[u + 3] = four.w;
-      }
+      for (int u = 0; u < kUnits; u += 4) load_four(value + u, from + u);
     } else {
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) value[u] = from[u];
@@ -242,13 +245,7 @@ constexpr std::size_t kUnasked = 40 << 10;  // bytes of shared memory that a blo
 
 __device__ void load_columns(float (&to)[kColumns], const float* from) {
 #pragma unroll
-  for (int c = 0; c < kColumns; c += 4) {
-    const float4 four = *reinterpret_cast<const float4*>(from + c);
-    to[c] = four.x;
-    to[c + 1] = four.y;
-    to[c + 2] = four.z;
-    to[c + 3] = four.w;
-  }
+  for (int c = 0; c < kColumns; c += 4) load_four(to + c, from + c);
 }
 
 int warps_of(const TableShape& shape) {
