@@ -10,7 +10,7 @@ namespace wd {
 
 // The number of fields of a batch: src/rollout/trajectory.cpp compares it with the table of fields when it is
 // compiled. Kernel arguments have a fixed size.
-inline constexpr int kMaxGathered = 14;
+inline constexpr int kMaxGathered = 15;
 
 // Rows of one array. `from` and `to` are aligned to word_bytes, of which row_bytes is a multiple.
 struct GatheredArray {

@@ -44,6 +44,10 @@ struct NetworkInput {
   at::Tensor restarted;  // [n] uint8: the state is 0 before this row, with which the agent begins
   // Output, [c, state_size]: the state after the last step; undefined: not wanted.
   at::Tensor next_state = {};
+  // For a network with feature_size(): where these numbers of the n rows are, or are to be written if they are
+  // not known; undefined: in working memory.
+  at::Tensor features = {};
+  bool knows_features = false;
 };
 
 // One network. Its parameters are a section of a flat tensor that the policy owns, and so are their
@@ -93,6 +97,9 @@ class Network {
   virtual std::vector<NamedTensor> hidden_parameters() const = 0;
   // The bound output layer, if hidden_parameters() leaves it out; otherwise nullptr.
   virtual const Layer* head() const { return nullptr; }
+  // Numbers of a row that the network computes from the observation alone, without parameters; 0: none that
+  // could be kept.
+  virtual int feature_size() const { return 0; }
   // Width of the last hidden layer, whose activations latent() returns; 0: there is none.
   virtual int latent_size() const { return 0; }
   // The activations of the last hidden layer, [rows, latent_size()] float32 or bfloat16, that the last

@@ -101,6 +101,12 @@ class Policy {
   // [bytes] that this takes; 0: the network's activations cannot be kept.
   double activation_bytes(const PolicyBuffers& buffers) const;
 
+  // From now on, act() keeps in the buffers what the networks compute from observations alone, so that batches
+  // have it. Only for networks with feature_size().
+  void keep_features(PolicyBuffers& buffers) const;
+  // [bytes] that this takes; 0: there is nothing to keep.
+  double feature_bytes(const PolicyBuffers& buffers) const;
+
   // Of continuous actions: the standard deviations of rows [first, first + n) of [E, A], whose activations
   // act() has kept; [n, components] on the CPU, in the unit of the policy. Synchronizes on CUDA.
   at::Tensor deviations(const PolicyBuffers& buffers, std::int64_t first, std::int64_t n) const;

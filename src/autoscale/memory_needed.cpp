@@ -97,11 +97,18 @@ double activation_bytes(const Config& config, const Environment& environment, st
   double bytes = 0.0;
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const PolicySettings& policy = config.policies[p];
-    if (!policy.to_train || policy.algorithm->traits().keeps_activations != reuse) continue;
+    if (!policy.to_train) continue;
+    const bool activations = policy.algorithm->traits().keeps_activations == reuse;
+    if (!activations && reuse == kReuseYes) continue;
     if (reuse == kReuseAuto && policy.model.network) continue;  // those of a module cannot be kept
     const double rows = replicas * static_cast<double>(steps) * layouts[p].num_agents;
-    for (const MakeNetwork& make :
-         make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision))
+    const auto networks =
+        make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision);
+    if (!activations) {  // only what follows from observations
+      bytes += rows * sizeof(float) * networks[0]()->feature_size();
+      continue;
+    }
+    for (const MakeNetwork& make : networks)
       bytes += rows * (precision == kBf16 ? 2.0 : 4.0) * static_cast<double>(make()->activation_size());
   }
   return bytes;

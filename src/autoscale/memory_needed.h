@@ -14,7 +14,8 @@ namespace wd::scaling {
 double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                      double replicas);
 
-// [bytes] of the activations that the policies with this reuse_activations keep of a rollout: at least.
+// [bytes] of the activations that the policies with this reuse_activations keep of a rollout, at least; with
+// kReuseAuto also of the features that other policies keep (Policy::keep_features).
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                         double replicas, Reuse reuse);
 

@@ -293,7 +293,8 @@ std::unique_ptr<Network::Workspace> EntitiesNetwork::make_workspace(std::int64_t
 NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memory& memory,
                                           std::int64_t n) const {
   NetworkInput inner = input;
-  inner.parts[0] = memory.features.narrow(0, 0, n);
+  inner.parts[0] = input.features.defined() ? input.features : memory.features.narrow(0, 0, n);
+  inner.features.reset();
   return inner;
 }
 
@@ -305,7 +306,8 @@ void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) c
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& observation = input.parts[0];
   const std::int64_t n = reader_.rows_of(observation);
-  reader_.read(observation, memory.features, memory.found);
+  if (!input.knows_features)
+    reader_.read(observation, input.features.defined() ? input.features : memory.features, memory.found);
   if (encoder_) pool_things(reader_.source_of(observation), n, memory);
   inner_->forward(inner_input(input, memory, n), *memory.inner);
 }

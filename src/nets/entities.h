@@ -60,6 +60,8 @@ class EntitiesNetwork final : public Network {
   std::vector<NamedTensor> hidden_parameters() const override;
   const Layer* head() const override { return inner_->head(); }
   int latent_size() const override { return inner_->latent_size(); }
+  // Of tables: rows of observations are features' own size, and pooled embeddings depend on parameters.
+  int feature_size() const override { return reader_.reads_tables() && !encoder_ ? shape_.width() : 0; }
   at::Tensor latent(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;

@@ -132,6 +132,8 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
   NetworkInput input = parts_of(of_critic, begin, end, [&](const BufferField& field) {
     return field.stream < 0 ? buffers.observation_rows(t, t + 1) : field.of(buffers)[t].flatten(0, 1);
   });
+  if (writes && buffers.features.defined())
+    input.features = buffers.features[t].flatten(0, 1).slice(0, begin, end).narrow(1, 0, actor().feature_size());
   if (!buffers.state.defined()) return input;
   const auto state_in = [&](int step) {
     return own_state(buffers.state[step].flatten(0, 1).slice(0, begin, end), of_critic);
@@ -146,6 +148,9 @@ NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, s
                                        bool of_critic) const {
   NetworkInput input =
       parts_of(of_critic, begin, end, [&](const BufferField& field) { return field.in(batch); });
+  input.knows_features = batch.features.defined();
+  if (input.knows_features)
+    input.features = batch.features.slice(0, begin, end).narrow(1, 0, actor().feature_size());
   if (batch.sequences.length == 0) return input;
   const std::int64_t length = batch.sequences.length;
   input.state = own_state(batch.state.narrow(0, begin / length, (end - begin) / length), of_critic);
@@ -380,6 +385,19 @@ double Policy::activation_bytes(const PolicyBuffers& buffers) const {
   double numbers = static_cast<double>(self.actor().activation_size());
   if (self.has_critic) numbers += static_cast<double>(self.critic()->activation_size());
   return static_cast<double>(buffers.mask.numel()) * numbers * (self.precision == kBf16 ? 2.0 : 4.0);
+}
+
+double Policy::feature_bytes(const PolicyBuffers& buffers) const {
+  const auto padded = static_cast<double>((impl_->actor().feature_size() + 3) / 4 * 4);
+  return static_cast<double>(buffers.mask.numel()) * padded * sizeof(float);
+}
+
+void Policy::keep_features(PolicyBuffers& buffers) const {
+  const std::int64_t size = impl_->actor().feature_size(), padded = (size + 3) / 4 * 4;
+  WD_CHECK(size > 0, "the networks of policy '", name(), "' have no features to keep");
+  std::vector<std::int64_t> shape = buffers.mask.sizes().vec();
+  shape.push_back(padded);
+  buffers.features = at::zeros(shape, buffers.value.options());
 }
 
 Sequences Policy::sequences(int rollout_steps) const {

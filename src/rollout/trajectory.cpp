@@ -72,6 +72,9 @@ MaybeForm statistics_form(const PolicyLayout& policy) {
   return Form{{policy.num_statistics}, at::kFloat};
 }
 
+// Allocated by Policy::keep_features().
+MaybeForm no_form(const PolicyLayout&) { return {}; }
+
 // The declaration of a field's stream; null if it has none, or the environment declares fewer.
 const StreamSpec* declared(int stream, const PolicyLayout& policy) {
   const bool is = stream >= 0 && stream < static_cast<int>(policy.streams.size());
@@ -125,6 +128,8 @@ constexpr BufferField kFields[] = {
     {"target", kPolicy, &P::target, &B::target, number_form, false, false, false, kReturns | kLoss, false,
      false},
     {"mask", kPolicy, &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss, false, false},
+    {"features", kPolicy, &P::features, &B::features, no_form, false, false, false, kInference | kLoss, false,
+     false},
     {"terminated", kCommon, &P::terminated, nullptr, replica_flag_form, false, false, false,
      kEnvironment | kReturns, false, true},
     {"truncated", kCommon, &P::truncated, nullptr, replica_flag_form, false, false, false,

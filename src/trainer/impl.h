@@ -90,6 +90,7 @@ struct Trainer::Impl {
                                   const ProcessGroup& group);
   std::unique_ptr<Player> with_opponents(std::size_t policy, std::unique_ptr<Player> own) const;
   bool keeps_activations(std::size_t policy) const;
+  bool has_room(double bytes) const;
   void leave_out_cut_episodes();
   bool is_offline() const { return !config.trainer.offline.empty(); }
   const Recording* open_recording(std::size_t policy);

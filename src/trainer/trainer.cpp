@@ -81,7 +81,11 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     policies.emplace_back(trajectory.policies()[p], c, static_cast<int>(p), d);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
-    if (keeps_activations(p)) policies[p].keep_activations(trajectory.policies()[p]);
+    if (keeps_activations(p)) {
+      policies[p].keep_activations(trajectory.policies()[p]);
+    } else if (c.policies[p].to_train && has_room(policies[p].feature_bytes(trajectory.policies()[p]))) {
+      policies[p].keep_features(trajectory.policies()[p]);
+    }
     auto player = std::make_unique<PolicyPlayer>(policies[p]);
     players.push_back(player.get());
     game.add(with_opponents(p, std::move(player)));
@@ -95,14 +99,17 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
   synchronize();
 }
 
-// kReuseAuto: on a GPU that has room for them, and for the working memory of updates beside them.
 bool Trainer::Impl::keeps_activations(std::size_t policy) const {
   const PolicySettings& settings = config.policies[policy];
   const Reuse reuse = settings.algorithm->traits().keeps_activations;
   if (!settings.to_train || reuse == kReuseNo) return false;
-  if (reuse == kReuseYes) return true;
+  return reuse == kReuseYes || has_room(policies[policy].activation_bytes(trajectory.policies()[policy]));
+}
+
+// Whether so many bytes of a rollout, if any, can be kept by default: on a GPU that has room for them, and for
+// the working memory of updates beside them.
+bool Trainer::Impl::has_room(double bytes) const {
   const std::optional<GpuMemory> memory = device.is_cuda() ? gpu_memory() : std::nullopt;
-  const double bytes = policies[policy].activation_bytes(trajectory.policies()[policy]);
   if (!memory || bytes <= 0.0) return false;
   const double used = static_cast<double>(memory->total - memory->free);
   return used + bytes <= AutoscaleSettings::kShareWithKept *

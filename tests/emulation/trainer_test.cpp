@@ -173,6 +173,30 @@ TEST(EmulatedGraph, HasFewOperationsOfTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
 
+// What networks compute from tables of observations alone, for several epochs and minibatches.
+TEST(EmulatedMemory, FeaturesAreKeptWhereThereIsRoom) {
+  for (const char* const name : {"entities", "entities_bf16"}) {
+    SCOPED_TRACE(name);
+    const Experiment training = graph_case(name).setup(true, {});
+    const auto train = [&](std::optional<GpuMemory> memory, bool kept) {
+      emulation::memory = memory;
+      Trainer trainer(training.config, *training.environment, kGpu);
+      emulation::memory.reset();
+      bool any = false;
+      for (const PolicyBuffers& buffers : trainer.trajectory().policies()) any = any || buffers.features.defined();
+      EXPECT_EQ(any, kept);
+      for (int i = 0; i < 4; ++i) trainer.iterate();
+      Trained result;
+      for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+      return result;
+    };
+    constexpr std::uint64_t kTotal = std::uint64_t{1} << 30;
+    const Trained computed = train({}, false);
+    expect_same_bits(computed, train(GpuMemory{kTotal, kTotal}, true));
+    expect_same_bits(computed, train(GpuMemory{kTotal / 5, kTotal}, false));
+  }
+}
+
 // reuse_activations: auto
 TEST(EmulatedMemory, ActivationsAreKeptWhereThereIsRoom) {
   const Experiment training = graph_case("a2c").setup(true, {});
