@@ -105,6 +105,7 @@ double activation_bytes(const Config& config, const Environment& environment, st
     const auto networks =
         make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision);
     if (!activations) {  // only what follows from observations
+      if (policy.algorithm->traits().learns_from != LearnsFrom::kPlay) continue;
       bytes += rows * sizeof(float) * networks[0]()->feature_size();
       continue;
     }

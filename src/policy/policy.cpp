@@ -133,7 +133,8 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
     return field.stream < 0 ? buffers.observation_rows(t, t + 1) : field.of(buffers)[t].flatten(0, 1);
   });
   if (writes && buffers.features.defined())
-    input.features = buffers.features[t].flatten(0, 1).slice(0, begin, end).narrow(1, 0, actor().feature_size());
+    input.features =
+        buffers.features[t].flatten(0, 1).slice(0, begin, end).narrow(1, 0, actor().feature_size());
   if (!buffers.state.defined()) return input;
   const auto state_in = [&](int step) {
     return own_state(buffers.state[step].flatten(0, 1).slice(0, begin, end), of_critic);

@@ -83,7 +83,8 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
     if (keeps_activations(p)) {
       policies[p].keep_activations(trajectory.policies()[p]);
-    } else if (c.policies[p].to_train && has_room(policies[p].feature_bytes(trajectory.policies()[p]))) {
+    } else if (c.policies[p].to_train && c.policies[p].algorithm->traits().learns_from == LearnsFrom::kPlay &&
+               has_room(policies[p].feature_bytes(trajectory.policies()[p]))) {
       policies[p].keep_features(trajectory.policies()[p]);
     }
     auto player = std::make_unique<PolicyPlayer>(policies[p]);
