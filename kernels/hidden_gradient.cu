@@ -1,7 +1,6 @@
 // hidden_gradient.cu: neighboring threads take neighboring columns, up to 16 bytes each, and a block some
 // rows at a time. Sums of columns stay in registers until a part of the rows is over.
-#include "kernels/hidden_gradient_body.h"
-#include "wd/detail/for_each.cuh"
+#include "kernels/hidden_gradient.cuh"
 
 namespace wd::cuda {
 
@@ -10,54 +9,31 @@ namespace {
 constexpr int kGradientThreads = GradientShape::kThreads;
 constexpr int kRowsAhead = 4;  // that a thread loads before it uses the first
 
-// kEach neighboring numbers in memory.
-template <typename Number, int kEach>
-struct alignas(sizeof(Number) * kEach) Numbers {
-  Number at[kEach];
-};
+constexpr int kColumns = 32, kSlices = 32;  // of a block that adds parts
 
-template <typename Number, int kEach>
-__device__ Numbers<Number, kEach> load(const Number* from) {
-  return *reinterpret_cast<const Numbers<Number, kEach>*>(from);
-}
-
-// ReLU rounds nothing.
-template <typename Out, Derivative kDerivative, typename In>
-__device__ Out derived(In of_y, In y) {
-  Out result{};
-  if constexpr (kDerivative == Derivative::kRelu && sizeof(In) == sizeof(Out)) {
-    result = load_number(&y) <= 0.0f ? Out{} : of_y;
-  } else if constexpr (kDerivative == Derivative::kNone) {
-    store_number(&result, load_number(&of_y));
-  } else {
-    store_number(&result, derive(kDerivative, load_number(&of_y), load_number(&y)));
+// A slice adds every kSlices-th part in order, then the slices are added in order.
+__global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constant__ const HiddenGradientArgs args, std::int64_t parts) {
+  WD_SHARED(float[kColumns * kSlices], subtotal);
+  const int slice = static_cast<int>(threadIdx.x) / kColumns, x = static_cast<int>(threadIdx.x) % kColumns,
+            column = static_cast<int>(blockIdx.x) * kColumns + x;
+  float sum = 0.0f;
+  if (column < args.biases) {
+#pragma unroll 4
+    for (std::int64_t part = slice; part < parts; part += kSlices)
+      sum += parts_of(args)[part * args.width + column];
   }
-  return result;
+  subtotal[threadIdx.x] = sum;
+  meet(Place::current());
+  if (slice > 0 || column >= args.biases) return;
+  float total = subtotal[x];
+  for (int k = 1; k < kSlices; ++k) total += subtotal[k * kColumns + x];
+  add_to_bias(args, column, total);
 }
 
 struct GradientPass {
   HiddenGradientArgs args;
   GradientShape shape;
 };
-
-template <typename Number>
-__device__ Number* numbers_of(const GradientMatrix& matrix) {
-  const std::int64_t first = blockIdx.z * matrix.step;
-  if constexpr (sizeof(Number) == 4) {
-    return matrix.floats + first;
-  } else {
-    return matrix.halves + first;
-  }
-}
-
-__device__ float* parts_of(const HiddenGradientArgs& args) {
-  return args.parts + blockIdx.z * HiddenGradientArgs::kMaxParts * args.width;
-}
-
-__device__ void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
-  float* const sum = args.bias_grad + blockIdx.z * args.bias_step + column;
-  *sum = args.add ? *sum + total : total;
-}
 
 // A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y) of a matrix (blockIdx.z).
 template <typename In, typename Out, Derivative kDerivative, int kEach>
@@ -119,28 +95,6 @@ __global__ void __launch_bounds__(kGradientThreads)
   }
 }
 
-constexpr int kColumns = 32, kSlices = 32;  // of a block that adds parts
-
-// A slice adds every kSlices-th part in order, then the slices are added in order.
-__global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constant__ const GradientPass pass) {
-  WD_SHARED(float[kColumns * kSlices], subtotal);
-  const HiddenGradientArgs& args = pass.args;
-  const int slice = static_cast<int>(threadIdx.x) / kColumns, x = static_cast<int>(threadIdx.x) % kColumns,
-            column = static_cast<int>(blockIdx.x) * kColumns + x;
-  float sum = 0.0f;
-  if (column < args.biases) {
-#pragma unroll 4
-    for (std::int64_t part = slice; part < pass.shape.parts; part += kSlices)
-      sum += parts_of(args)[part * args.width + column];
-  }
-  subtotal[threadIdx.x] = sum;
-  meet(Place::current());
-  if (slice > 0 || column >= args.biases) return;
-  float total = subtotal[x];
-  for (int k = 1; k < kSlices; ++k) total += subtotal[k * kColumns + x];
-  add_to_bias(args, column, total);
-}
-
 template <typename In, typename Out, Derivative kDerivative, int kEach>
 void enqueue(void* stream, const HiddenGradientArgs& args) {
   const GradientPass pass{args, GradientShape::of(args.rows, args.width, kEach)};
@@ -150,10 +104,7 @@ void enqueue(void* stream, const HiddenGradientArgs& args) {
           kGradientThreads, stream},
          pass);
   check_launch("hidden_gradient");
-  if (args.bias_grad == nullptr || pass.shape.parts == 1) return;
-  const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
-  launch(parts_kernel, {dim3(groups, 1, matrices), kColumns * kSlices, stream}, pass);
-  check_launch("hidden_gradient: parts");
+  if (args.bias_grad != nullptr && pass.shape.parts > 1) add_parts(stream, args, pass.shape.parts);
 }
 
 template <typename In, typename Out, int kEach>
@@ -168,14 +119,6 @@ void by_derivative(void* stream, const HiddenGradientArgs& args) {
   }
 }
 
-// Whether packs of `each` numbers are aligned in all rows.
-bool in_packs(const GradientMatrix& matrix, int each) {
-  const std::uintptr_t bytes = (matrix.floats != nullptr ? 4 : 2) * static_cast<std::uintptr_t>(each);
-  const auto address =
-      reinterpret_cast<std::uintptr_t>(matrix.floats) + reinterpret_cast<std::uintptr_t>(matrix.halves);
-  return !matrix || (address % bytes == 0 && matrix.stride % each == 0 && matrix.step % each == 0);
-}
-
 template <typename In, typename Out>
 void by_width(void* stream, const HiddenGradientArgs& args) {
   constexpr int kEach = sizeof(In) == 2 ? 8 : 4;
@@ -185,6 +128,13 @@ void by_width(void* stream, const HiddenGradientArgs& args) {
 }
 
 }  // namespace
+
+void add_parts(void* stream, const HiddenGradientArgs& args, std::int64_t parts) {
+  const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
+  launch(parts_kernel, {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream}, args,
+         parts);
+  check_launch("hidden_gradient: parts");
+}
 
 void hidden_gradient(void* stream, const HiddenGradientArgs& args) {
   if (args.rows == 0 || args.width == 0) return;

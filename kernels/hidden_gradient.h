@@ -40,9 +40,15 @@ struct HiddenGradientArgs {
   int biases = 0;
   std::int64_t bias_step = 0;  // between those of two matrices
   float* parts = nullptr;      // [matrices, kMaxParts, width]: working memory
+  // gradient_product() only: the gradient of the outputs is grad [rows, inner] weight [inner, width].
+  GradientMatrix weight;
+  int inner = 0;
 };
 
 // Enqueues on CUDA. `grad` and `activated`, where it is read, have the same type.
 WD_CUDA_KERNEL(hidden_gradient, const HiddenGradientArgs& args)
+// The same of a product, on tensor cores: float32 factors are rounded to tf32, sums are float32 and are stored with
+// the type of the factors before the derivative. Only if ProductShape::fits(args). Enqueues on CUDA.
+WD_CUDA_KERNEL(gradient_product, const HiddenGradientArgs& args)
 
 }  // namespace wd

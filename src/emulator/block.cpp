@@ -172,6 +172,16 @@ double Block::exchange(unsigned mask, double value, unsigned from, Place place) 
   return me.got;
 }
 
+// The lanes meet again when all of them have read: until then the words stay where they are.
+void Block::exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place) {
+  const unsigned first = current_ / kWarp * kWarp;
+  threads_[current_].words = mine;
+  meet_lanes(~0u, place);
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    std::copy_n(threads_[first + lane].words, count, all + lane * static_cast<unsigned>(count));
+  meet_lanes(~0u, place);
+}
+
 void Block::arrive(Meeting& meeting, Place place) {
   threads_[current_].place = place;
   if (meeting.arrived.empty()) meeting.place = place;

@@ -38,6 +38,7 @@ class Block {
   void meet_block(Place place) { arrive(all_, place); }
   void meet_lanes(unsigned mask, Place place);
   double exchange(unsigned mask, double value, unsigned from, Place place);
+  void exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place);
   // Ends the block: its threads never continue. run() throws the failure.
   [[noreturn]] void fail(std::exception_ptr failure);
 
@@ -58,6 +59,7 @@ class Block {
     Place place{};                    // of the last or the current meeting
     double brought = 0.0, got = 0.0;  // in an exchange
     unsigned from = 0;
+    const std::uint32_t* words = nullptr;  // on its own stack, in an exchange
   };
 
   void begin(unsigned num_threads);

@@ -19,6 +19,8 @@ using wd::concat;
 constexpr unsigned kWarp = 32;
 // Segments are numbered by 31 bits, and take 64 bytes each.
 constexpr std::size_t kMaxSegments = std::size_t{1} << 24;
+// Pages take 6.5 kB each. Those of freed memory go only when there are so many.
+constexpr std::size_t kMaxPages = std::size_t{1} << 18;
 
 std::string text(const Place& place) {
   return place.line() == 0 ? "" : concat(place.file_name(), ':', place.line());
@@ -90,7 +92,7 @@ void Races::ignore(const void* from, std::size_t bytes) {
 void Races::begin_launch() {
   active = enabled_;
   if (!active) return;
-  if (segments_.size() > kMaxSegments) {
+  if (segments_.size() > kMaxSegments || pages_.size() > kMaxPages) {
     segments_.assign(1, {});
     pages_.clear();
     last_page_ = 0;

@@ -230,6 +230,10 @@ class MlpGpu final : public Mlp {
   // themselves.
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
             const at::Tensor& bias_grad, bool add, const Memory& memory) const;
+  void multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
+                         at::Tensor& below, const at::Tensor& bias_grad, bool add, const Memory& memory) const;
+  HiddenGradientArgs pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
+                               const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.
   at::Tensor bias_gradient(std::size_t l, const LayerGradients* gradient) const {
     return gradient == nullptr || (l == 0 && reads_tables()) ? at::Tensor() : gradient->layers[l].bias;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/hidden_gradient.h"
+#include "kernels/hidden_gradient_body.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
@@ -115,8 +115,8 @@ GradientMatrix gradient_matrix(const at::Tensor& x) {
 
 }  // namespace
 
-void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-                  const at::Tensor& bias_grad, bool add, const Memory& memory) const {
+HiddenGradientArgs MlpGpu::pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
+                                     const at::Tensor& bias_grad, bool add, const Memory& memory) const {
   HiddenGradientArgs args;
   args.rows = grad.size(-2);
   args.width = static_cast<int>(grad.size(-1));
@@ -126,14 +126,34 @@ void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at:
   args.grad = gradient_matrix(grad);
   args.activated = gradient_matrix(activated);
   args.to = gradient_matrix(to);
+  args.parts = memory.bias_parts.mutable_data_ptr<float>();
   if (bias_grad.defined()) {
     args.bias_grad = bias_grad.mutable_data_ptr<float>();
     args.biases = static_cast<int>(bias_grad.size(-1));
     args.bias_step = bias_grad.dim() > 1 ? bias_grad.stride(0) : 0;
   }
-  if (!args.to && args.bias_grad == nullptr) return;
-  args.parts = memory.bias_parts.mutable_data_ptr<float>();
-  cuda::hidden_gradient(current_queue(device_).stream, args);
+  return args;
+}
+
+void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
+                  const at::Tensor& bias_grad, bool add, const Memory& memory) const {
+  const HiddenGradientArgs args = pass_over(grad, activated, to, bias_grad, add, memory);
+  if (args.to || args.bias_grad != nullptr) cuda::hidden_gradient(current_queue(device_).stream, args);
+}
+
+// below = grad weight, with the derivative of the activation, and the gradient of the bias below: as one kernel
+// where tensor cores compute such a product.
+void MlpGpu::multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
+                               at::Tensor& below, const at::Tensor& bias_grad, bool add,
+                               const Memory& memory) const {
+  HiddenGradientArgs args = pass_over(below, activated, below, bias_grad, add, memory);
+  args.grad = gradient_matrix(grad);
+  args.weight = gradient_matrix(weight);
+  args.inner = static_cast<int>(grad.size(-1));
+  if (shape_.precision != kFp32 && ProductShape::fits(args))
+    return cuda::gradient_product(current_queue(device_).stream, args);
+  linear_->backward_input(grad, weight, below);
+  pass(below, activated, below, bias_grad, add, memory);
 }
 
 void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
@@ -154,8 +174,8 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
     const at::Tensor activated = top(memory.hidden[l - 1], n), bias_grad = bias_gradient(l - 1, gradient);
-    linear_->backward_input(grad, weight_of(l), below);
-    pass(below, activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, add, memory);
+    multiply_and_pass(grad, weight_of(l), activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, add,
+                      memory);
     if (shape_.layer_norm) {
       normalize_backward(l - 1, below, memory, gradient);
       pass(below, {}, {}, bias_grad, add, memory);

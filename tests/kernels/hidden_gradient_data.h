@@ -2,6 +2,7 @@
 // kernel's call. No CPU kernel does this: on the CPU, networks take other steps.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "kernels/hidden_gradient_body.h"
@@ -142,6 +143,118 @@ GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vec
     result.to = memory.get(to.floats, grad.size());
   } else {
     for (const std::uint16_t bits : memory.get(to.halves, grad.size()))
+      result.to.push_back(from_bfloat16(bits));
+  }
+  return result;
+}
+
+// --- products ---------------------------------------------------------------------------------------------
+
+struct ProductCase {
+  std::int64_t rows = 0;
+  int inner = 0, width = 0, biases = 0, padding = 0;  // entries behind a row of grad, with any finite numbers
+  Derivative derivative = Derivative::kNone;
+  bool halves = false, sums = true, add = true;
+  int matrices = 1;
+};
+
+inline std::vector<ProductCase> product_cases() {
+  std::vector<ProductCase> all;
+  for (const bool halves : {false, true})
+    for (const int inner : {1, 43, 64, 128})
+      for (const int width : {8, 32, 64, 104, 160})
+        for (const std::int64_t rows : {1, 100, 700})
+          all.push_back({rows, inner, width, width > 8 ? width - 3 : width, halves ? 7 - (inner + 7) % 8 : 3 - (inner + 3) % 4,
+                         rows == 100 ? Derivative::kTanh : Derivative::kRelu, halves});
+  all.push_back({300, 256, 256, 256, 0, Derivative::kRelu, true});
+  all.push_back({3000, 24, 64, 64, 8, Derivative::kRelu, true, true, false});
+  all.push_back({90, 16, 40, 40, 0, Derivative::kNone, true, true, true});
+  all.push_back({200, 20, 64, 64, 4, Derivative::kRelu, false, false});  // no sums
+  for (const bool halves : {false, true}) all.push_back({600, 40, 64, 60, 0, Derivative::kTanh, halves, true, true, 3});
+  return all;
+}
+
+// [matrices, rows, columns + padding]
+struct ProductData {
+  std::vector<float> grad, weight, activated;
+};
+
+// Numbers of which all sums are exact in every order. Those of float32 are so near to integers that rounding them
+// to the nearest tf32 number gives these; cutting digits off does not.
+inline ProductData exact_product_data(const ProductCase& c, Draws& draws) {
+  const auto draw = [&](std::int64_t count, int largest, bool near) {
+    std::vector<float> numbers;
+    for (const float u : draws.uniforms(count, 0.0f, 1.0f)) {
+      const float whole = std::floor(u * static_cast<float>(2 * largest + 1)) - static_cast<float>(largest);
+      numbers.push_back(near ? whole * (1.0f - 0x1p-13f) : whole);
+    }
+    return numbers;
+  };
+  ProductData data;
+  data.grad = draw(c.matrices * c.rows * (c.inner + c.padding), 2, !c.halves);
+  data.weight = draw(std::int64_t{c.matrices} * c.inner * c.width, 3, !c.halves);
+  data.activated = draw(c.matrices * c.rows * c.width, 2, false);
+  for (float& y : data.activated) y *= 0.5f;
+  return data;
+}
+
+inline GradientResult expected_product(const ProductCase& c, const ProductData& data) {
+  GradientResult result;
+  for (int m = 0; m < c.matrices; ++m) {
+    std::vector<float> sums(static_cast<std::size_t>(c.width));
+    for (std::int64_t row = 0; row < c.rows; ++row) {
+      const float* const grad = data.grad.data() + (m * c.rows + row) * (c.inner + c.padding);
+      for (int column = 0; column < c.width; ++column) {
+        double sum = 0.0;
+        for (int k = 0; k < c.inner; ++k)
+          sum += std::round(grad[k]) * std::round(data.weight[(std::int64_t{m} * c.inner + k) * c.width + column]);
+        const auto rounded = [&](float value) { return c.halves ? round_to_bfloat16(value) : value; };
+        const float y = data.activated[(m * c.rows + row) * c.width + column];
+        result.to.push_back(rounded(derive(c.derivative, rounded(static_cast<float>(sum)), y)));
+        sums[static_cast<std::size_t>(column)] += result.to.back();
+      }
+    }
+    for (int column = 0; column < c.biases; ++column)
+      result.bias_grad.push_back(
+          !c.sums ? 2.0f : sums[static_cast<std::size_t>(column)] + (c.add ? 2.0f : 0.0f));
+  }
+  return result;
+}
+
+template <typename Memory>
+GradientResult run_product(Memory memory, const ProductCase& c, const ProductData& data) {
+  const auto put = [&](const std::vector<float>& values, int stride) -> GradientMatrix {
+    const auto step = static_cast<std::int64_t>(values.size()) / c.matrices;
+    if (!c.halves) return {memory.put(values), nullptr, stride, step};
+    std::vector<std::uint16_t> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
+    return {nullptr, memory.put(rounded), stride, step};
+  };
+  HiddenGradientArgs args;
+  args.rows = c.rows;
+  args.width = c.width;
+  args.matrices = c.matrices;
+  args.derivative = c.derivative;
+  args.add = c.add;
+  args.grad = put(data.grad, c.inner + c.padding);
+  args.weight = put(data.weight, c.width);
+  args.inner = c.inner;
+  args.activated = put(data.activated, c.width);
+  args.to = put(std::vector<float>(data.activated.size(), 5.0f), c.width);
+  args.biases = args.bias_step = c.biases;
+  const auto biases = static_cast<std::size_t>(c.matrices * c.biases);
+  float* const sums = memory.put(std::vector<float>(biases, 2.0f));
+  if (c.sums) args.bias_grad = sums;
+  args.parts = memory.template make<float>(HiddenGradientArgs::kMaxParts *
+                                           static_cast<std::size_t>(c.matrices * c.width));
+  EXPECT_TRUE(ProductShape::fits(args));
+  cuda::gradient_product(memory.queue().stream, args);
+  GradientResult result;
+  result.bias_grad = memory.get(sums, biases);
+  if (!c.halves) {
+    result.to = memory.get(args.to.floats, data.activated.size());
+  } else {
+    for (const std::uint16_t bits : memory.get(args.to.halves, data.activated.size()))
       result.to.push_back(from_bfloat16(bits));
   }
   return result;

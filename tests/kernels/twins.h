@@ -592,6 +592,18 @@ void twins_of_hidden_gradients() {
 }
 
 template <typename Memory>
+void twins_of_gradient_products() {
+  Draws draws(37);
+  for (const ProductCase& c : product_cases()) {
+    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.inner << " x " << c.width << ", bfloat16 " << c.halves);
+    const ProductData data = exact_product_data(c, draws);
+    const GradientResult gpu = run_product(Memory(), c, data), expected = expected_product(c, data);
+    EXPECT_EQ(gpu.to, expected.to);
+    EXPECT_EQ(gpu.bias_grad, expected.bias_grad);
+  }
+}
+
+template <typename Memory>
 void twins_of_entities() {
   Draws draws(23);
   for (const EntitiesData& data : random_entities(draws)) {
@@ -790,6 +802,7 @@ std::vector<Twins> all_twins() {
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},
       {"HiddenGradients", twins_of_hidden_gradients<Memory>},
+      {"GradientProducts", twins_of_gradient_products<Memory>},
       {"Entities", twins_of_entities<Memory>},
       {"Pool", twins_of_pool<Memory>},
       {"Values", twins_of_values<Memory>},

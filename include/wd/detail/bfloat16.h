@@ -38,6 +38,18 @@ WD_FN float from_bfloat16(std::uint16_t bits) { return detail::float_of(std::uin
 // The nearest number that bfloat16 can represent.
 WD_FN float round_to_bfloat16(float value) { return from_bfloat16(to_bfloat16(value)); }
 
+// The nearest float32 with a mantissa of 10 bits, of two the larger one in magnitude: what tensor cores multiply.
+WD_FN std::uint32_t to_tf32(float value) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t nearest;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(nearest) : "f"(value));
+  return nearest;
+#else
+  const auto bits = detail::bits_of(value);
+  return (bits & 0x7fffffffu) > 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
+#endif
+}
+
 // Numbers of either type in memory, as float.
 WD_FN float load_number(const float* from) { return *from; }
 WD_FN float load_number(const std::uint16_t* from) { return from_bfloat16(*from); }

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 // Defines a variable in the shared memory of the block: WD_SHARED(float[32], partial).
@@ -38,6 +39,28 @@ __device__ inline void meet(Place) { __syncthreads(); }
 __device__ inline void meet(unsigned mask, Place) { __syncwarp(mask); }
 __device__ inline float exchange_xor(unsigned mask, float value, int lanes, Place) {
   return __shfl_xor_sync(mask, value, lanes);
+}
+
+// Adds the product of a [16, 8 words] and b [8 words, 8] to sum [16, 8]; all lanes of the warp take part. With g =
+// lane / 4 and t = lane % 4, a lane has the words (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4) of a, the words
+// (t, g), (t + 4, g) of b, and the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). A word of bfloat16 is
+// two neighboring terms of the sums, the first one in the lower half; a word of float32 is one, rounded to tf32.
+// In which order the terms are added is up to the device.
+template <typename Number>
+__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], Place) {
+  if constexpr (sizeof(Number) == 2) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
 }
 
 // Tells the emulated GPU that the thread begins f(item), or f(item, other), of a phase. Does nothing on CUDA.

@@ -94,6 +94,8 @@ void meet_block(Place place);
 void meet_lanes(unsigned mask, Place place);
 // Returns the value that lane `from` passed.
 double exchange(unsigned mask, double value, unsigned from, Place place);
+// Writes to `all` the `count` words that each lane of the warp passed, lane by lane.
+void exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place);
 // The running thread begins item f(item), or f(item, other), of a phase.
 void at_item(int item, int other, Place place);
 void fence();
