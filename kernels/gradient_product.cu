@@ -58,7 +58,8 @@ class Tile {
       const bool there = row < pass_.shape.tile() && begin + row < end && at * kNumbers < pass_.args.inner;
       loaded_[k] = {};
       if (there)
-        loaded_[k] = *reinterpret_cast<const Pack*>(from_ + (begin + row) * pass_.args.grad.stride + at * kNumbers);
+        loaded_[k] =
+            *reinterpret_cast<const Pack*>(from_ + (begin + row) * pass_.args.grad.stride + at * kNumbers);
       move(row, at);
     }
   }
@@ -110,8 +111,7 @@ __device__ void stage_weight(const ProductPass& pass, int first, std::uint32_t* 
       const auto low = weights_of<Number>(pass.args, 2 * row, column),
                  high = weights_of<Number>(pass.args, 2 * row + 1, column);
 #pragma unroll
-      for (int c = 0; c < kEachLane; ++c)
-        words[c] = low.at[c] | static_cast<std::uint32_t>(high.at[c]) << 16;
+      for (int c = 0; c < kEachLane; ++c) words[c] = low.at[c] | static_cast<std::uint32_t>(high.at[c]) << 16;
     } else {
       const auto numbers = weights_of<Number>(pass.args, row, column);
 #pragma unroll
@@ -263,7 +263,8 @@ void gradient_product(void* stream, const HiddenGradientArgs& args) {
   WD_CHECK(ProductShape::fits(args), "CUDA kernel gradient_product: ", args.inner, " x ", args.width);
   if (args.rows == 0 || args.width == 0) return;
   const ProductPass pass{args, ProductShape::of(args)};
-  args.grad.halves != nullptr ? by_derivative<std::uint16_t>(stream, pass) : by_derivative<float>(stream, pass);
+  args.grad.halves != nullptr ? by_derivative<std::uint16_t>(stream, pass)
+                              : by_derivative<float>(stream, pass);
 }
 
 }  // namespace wd::cuda

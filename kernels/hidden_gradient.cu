@@ -12,7 +12,8 @@ constexpr int kRowsAhead = 4;  // that a thread loads before it uses the first
 constexpr int kColumns = 32, kSlices = 32;  // of a block that adds parts
 
 // A slice adds every kSlices-th part in order, then the slices are added in order.
-__global__ void __launch_bounds__(kColumns* kSlices) parts_kernel(__grid_constant__ const HiddenGradientArgs args, std::int64_t parts) {
+__global__ void __launch_bounds__(kColumns* kSlices)
+    parts_kernel(__grid_constant__ const HiddenGradientArgs args, std::int64_t parts) {
   WD_SHARED(float[kColumns * kSlices], subtotal);
   const int slice = static_cast<int>(threadIdx.x) / kColumns, x = static_cast<int>(threadIdx.x) % kColumns,
             column = static_cast<int>(blockIdx.x) * kColumns + x;
@@ -131,8 +132,8 @@ void by_width(void* stream, const HiddenGradientArgs& args) {
 
 void add_parts(void* stream, const HiddenGradientArgs& args, std::int64_t parts) {
   const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
-  launch(parts_kernel, {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream}, args,
-         parts);
+  launch(parts_kernel, {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream},
+         args, parts);
   check_launch("hidden_gradient: parts");
 }
 

@@ -6,9 +6,9 @@
 
 namespace wd::cuda {
 
-// kEach neighboring numbers in memory.
+// kEach neighboring numbers in memory, in packs of up to 16 bytes.
 template <typename Number, int kEach>
-struct alignas(sizeof(Number) * kEach) Numbers {
+struct alignas(sizeof(Number) * kEach < 16 ? sizeof(Number) * kEach : 16) Numbers {
   Number at[kEach];
 };
 
@@ -41,11 +41,11 @@ __device__ Number* numbers_of(const GradientMatrix& matrix) {
   }
 }
 
-__device__ float* parts_of(const HiddenGradientArgs& args) {
+__device__ inline float* parts_of(const HiddenGradientArgs& args) {
   return args.parts + blockIdx.z * HiddenGradientArgs::kMaxParts * args.width;
 }
 
-__device__ void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
+__device__ inline void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
   float* const sum = args.bias_grad + blockIdx.z * args.bias_step + column;
   *sum = args.add ? *sum + total : total;
 }

@@ -51,9 +51,9 @@ struct ProductShape {
   static constexpr int kStep = 8;   // words that are multiplied at once
   static constexpr int kMaxPacks = 8;
   static constexpr std::size_t kMaxShared = 99 << 10;  // bytes that a block has on all GPUs since sm_80
-  int words = 0;   // of the terms of a sum, padded
-  int across = 0;  // warps side by side
-  int groups = 0;  // blocks that share rows
+  int words = 0;                                       // of the terms of a sum, padded
+  int across = 0;                                      // warps side by side
+  int groups = 0;                                      // blocks that share rows
   std::int64_t parts = 0, rows_per_part = 0;
 
   WD_FN int tile() const { return kWarps / across * kSide; }  // rows
@@ -67,7 +67,8 @@ struct ProductShape {
   // Two stages; in the end the lanes' sums of columns.
   std::size_t shared_bytes() const {
     const int sums = kWarps * kSide * kEach;
-    return 4 * static_cast<std::size_t>(weight_words() + (2 * stage_words() > sums ? 2 * stage_words() : sums));
+    return 4 *
+           static_cast<std::size_t>(weight_words() + (2 * stage_words() > sums ? 2 * stage_words() : sums));
   }
 
   // Depends on the shape only, and so does the order of sums.
@@ -93,12 +94,12 @@ struct ProductShape {
   // Whether gradient_product() can compute this.
   static bool fits(const HiddenGradientArgs& args) {
     const bool halves = args.grad.halves != nullptr;
-    const auto readable = [&](const GradientMatrix& matrix, int numbers) {
-      return matrix && (matrix.halves != nullptr) == halves && in_packs(matrix, numbers);
+    const auto readable = [&](const GradientMatrix& matrix) {
+      return matrix && (matrix.halves != nullptr) == halves && in_packs(matrix, halves ? 8 : 4);
     };
-    if (args.width % kEach != 0 || args.inner < 1 || !readable(args.grad, halves ? 8 : 4)) return false;
-    if (!readable(args.weight, kEach) || !readable(args.to, kEach)) return false;
-    if (args.derivative != Derivative::kNone && !readable(args.activated, kEach)) return false;
+    if (args.width % kEach != 0 || args.inner < 1) return false;
+    if (!readable(args.grad) || !readable(args.weight) || !readable(args.to)) return false;
+    if (args.derivative != Derivative::kNone && !readable(args.activated)) return false;
     const ProductShape shape = of(args);
     return shape.packs() <= kMaxPacks && shape.shared_bytes() <= kMaxShared;
   }

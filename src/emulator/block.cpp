@@ -157,9 +157,13 @@ void Block::meet_lanes(unsigned mask, Place place) {
   if ((mask >> current_ % kWarp & 1) == 0) complain("is not in its own mask");
   if ((mask & ~warp.present) != 0) complain("has a mask with lanes that the block does not have");
   if (std::has_single_bit(mask)) return Races::instance().met({current_});
-  std::vector<Meeting>& all = warp.meetings;
+  arrive(meeting_of(mask), place);
+}
+
+Block::Meeting& Block::meeting_of(unsigned mask) {
+  std::vector<Meeting>& all = warps_[current_ / kWarp].meetings;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Meeting& m) { return m.mask == mask; });
-  arrive(found != all.end() ? *found : all.emplace_back(mask, std::popcount(mask)), place);
+  return found != all.end() ? *found : all.emplace_back(mask, std::popcount(mask));
 }
 
 double Block::exchange(unsigned mask, double value, unsigned from, Place place) {
@@ -172,14 +176,39 @@ double Block::exchange(unsigned mask, double value, unsigned from, Place place) 
   return me.got;
 }
 
-// The lanes meet again when all of them have read: until then the words stay where they are.
-void Block::exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place) {
-  const unsigned first = current_ / kWarp * kWarp;
-  threads_[current_].words = mine;
+// The last lane to arrive multiplies for all of them.
+void Block::multiply_add(Factors mine, int numbers, Place place) {
+  threads_[current_].factors = mine;
+  if (warps_[current_ / kWarp].present == ~0u) {
+    const Meeting& meeting = meeting_of(~0u);
+    if (meeting.arrived.size() + 1 == kWarp && same(meeting.place, place))
+      multiply_warp(current_ / kWarp * kWarp, numbers);
+  }
   meet_lanes(~0u, place);
-  for (unsigned lane = 0; lane < kWarp; ++lane)
-    std::copy_n(threads_[first + lane].words, count, all + lane * static_cast<unsigned>(count));
-  meet_lanes(~0u, place);
+}
+
+void Block::multiply_warp(unsigned first, int numbers) {
+  float a[16][16], b[16][8];
+  const auto number = [&](std::uint32_t word, int half) {
+    return std::bit_cast<float>(numbers == 1 ? word : half == 0 ? word << 16 : word & 0xffff0000u);
+  };
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    const Factors& factors = threads_[first + lane].factors;
+    const int g = static_cast<int>(lane / 4), t = static_cast<int>(lane % 4);
+    for (int half = 0; half < numbers; ++half) {
+      for (int i = 0; i < 4; ++i)
+        a[g + i % 2 * 8][(t + i / 2 * 4) * numbers + half] = number(factors.a[i], half);
+      for (int i = 0; i < 2; ++i) b[(t + i * 4) * numbers + half][g] = number(factors.b[i], half);
+    }
+  }
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      float& sum = threads_[first + lane].factors.sum[i];
+      for (int k = 0; k < 8 * numbers; ++k)
+        sum += a[lane / 4 + static_cast<unsigned>(i) / 2 * 8][k] *
+               b[k][lane % 4 * 2 + static_cast<unsigned>(i) % 2];
+    }
+  }
 }
 
 void Block::arrive(Meeting& meeting, Place place) {

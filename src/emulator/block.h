@@ -38,7 +38,12 @@ class Block {
   void meet_block(Place place) { arrive(all_, place); }
   void meet_lanes(unsigned mask, Place place);
   double exchange(unsigned mask, double value, unsigned from, Place place);
-  void exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place);
+  // What a lane has of three matrices, on its own stack.
+  struct Factors {
+    float* sum = nullptr;
+    const std::uint32_t *a = nullptr, *b = nullptr;
+  };
+  void multiply_add(Factors mine, int numbers, Place place);
   // Ends the block: its threads never continue. run() throws the failure.
   [[noreturn]] void fail(std::exception_ptr failure);
 
@@ -59,13 +64,15 @@ class Block {
     Place place{};                    // of the last or the current meeting
     double brought = 0.0, got = 0.0;  // in an exchange
     unsigned from = 0;
-    const std::uint32_t* words = nullptr;  // on its own stack, in an exchange
+    Factors factors{};
   };
 
   void begin(unsigned num_threads);
   void forget_fibers();
   void go_on(unsigned thread);
   void run_thread();
+  Meeting& meeting_of(unsigned mask);
+  void multiply_warp(unsigned first, int numbers);
   void arrive(Meeting& meeting, Place place);
   void release(Meeting& meeting);
 

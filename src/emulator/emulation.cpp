@@ -153,8 +153,8 @@ void meet_lanes(unsigned mask, Place place) { Gpu::instance().block().meet_lanes
 double exchange(unsigned mask, double value, unsigned from, Place place) {
   return Gpu::instance().block().exchange(mask, value, from, place);
 }
-void exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place) {
-  Gpu::instance().block().exchange_words(mine, count, all, place);
+void multiply_add(float* sum, const std::uint32_t* a, const std::uint32_t* b, int numbers, Place place) {
+  Gpu::instance().block().multiply_add({sum, a, b}, numbers, place);
 }
 void at_item(int item, int other, Place place) { Races::instance().at_item(item, other, place); }
 void fence() { Races::instance().fence(); }

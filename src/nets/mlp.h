@@ -231,7 +231,8 @@ class MlpGpu final : public Mlp {
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
             const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   void multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
-                         at::Tensor& below, const at::Tensor& bias_grad, bool add, const Memory& memory) const;
+                         at::Tensor& below, const at::Tensor& bias_grad, bool add,
+                         const Memory& memory) const;
   HiddenGradientArgs pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
                                const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.

@@ -115,8 +115,9 @@ GradientMatrix gradient_matrix(const at::Tensor& x) {
 
 }  // namespace
 
-HiddenGradientArgs MlpGpu::pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
-                                     const at::Tensor& bias_grad, bool add, const Memory& memory) const {
+HiddenGradientArgs MlpGpu::pass_over(const at::Tensor& grad, const at::Tensor& activated,
+                                     const at::Tensor& to, const at::Tensor& bias_grad, bool add,
+                                     const Memory& memory) const {
   HiddenGradientArgs args;
   args.rows = grad.size(-2);
   args.width = static_cast<int>(grad.size(-1));

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "tests/emulation/orders.h"
@@ -358,6 +360,43 @@ TEST(EmulatedGpu, ExchangesWithinTheMask) {
     launch(sum_of_tiles, {1, 64, nullptr}, out.data());
     for (int k = 0; k < 64; ++k) EXPECT_EQ(out[static_cast<std::size_t>(k)], 28.0f + 64.0f * (k / 8));
   }
+}
+
+// sum [16, 8] += a [16, 8] b [8, 8] by the first warp; `lanes` of it take part.
+__global__ void multiply(const float* a, const float* b, float* sum, unsigned lanes) {
+  const unsigned g = threadIdx.x / 4, t = threadIdx.x % 4;
+  if (threadIdx.x >= lanes) return;
+  const auto word = [](float number) { return std::bit_cast<std::uint32_t>(number); };
+  const std::uint32_t of_a[4] = {word(a[g * 8 + t]), word(a[(g + 8) * 8 + t]), word(a[g * 8 + t + 4]),
+                                 word(a[(g + 8) * 8 + t + 4])},
+                      of_b[2] = {word(b[t * 8 + g]), word(b[(t + 4) * 8 + g])};
+  float mine[4];
+  for (unsigned i = 0; i < 4; ++i) mine[i] = sum[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
+  wd::cuda::multiply_add<float>(mine, of_a, of_b, wd::cuda::Place::current());
+  for (unsigned i = 0; i < 4; ++i) sum[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = mine[i];
+}
+
+TEST(EmulatedGpu, WarpsMultiplyMatrices) {
+  std::vector<float> a(128), b(64), expected(128);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 5 % 17) - 8.0f;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 7 % 19) - 9.0f;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = static_cast<float>(i);
+    for (std::size_t k = 0; k < 8; ++k) expected[i] += a[i / 8 * 8 + k] * b[k * 8 + i % 8];
+  }
+  std::vector<float> sum(128);
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    std::iota(sum.begin(), sum.end(), 0.0f);
+    launch(multiply, {1, 32, nullptr}, a.data(), b.data(), sum.data(), 32u);
+    EXPECT_EQ(sum, expected);
+  }
+  const auto with = [&](unsigned threads, unsigned lanes) {
+    return divergence(
+        [&] { launch(multiply, {1, threads, nullptr}, a.data(), b.data(), sum.data(), lanes); });
+  };
+  EXPECT_THAT(with(32, 31), HasSubstr("thread 31"));
+  EXPECT_THAT(with(24, 24), HasSubstr("a mask with lanes that the block does not have"));
 }
 
 TEST(EmulatedGpu, ForgetsThreadsThatNeverGoOn) {

@@ -152,7 +152,7 @@ GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vec
 
 struct ProductCase {
   std::int64_t rows = 0;
-  int inner = 0, width = 0, biases = 0, padding = 0;  // entries behind a row of grad, with any finite numbers
+  int inner = 0, width = 0, biases = 0, padding = 0;  // NaNs behind a row of grad
   Derivative derivative = Derivative::kNone;
   bool halves = false, sums = true, add = true;
   int matrices = 1;
@@ -164,13 +164,15 @@ inline std::vector<ProductCase> product_cases() {
     for (const int inner : {1, 43, 64, 128})
       for (const int width : {8, 32, 64, 104, 160})
         for (const std::int64_t rows : {1, 100, 700})
-          all.push_back({rows, inner, width, width > 8 ? width - 3 : width, halves ? 7 - (inner + 7) % 8 : 3 - (inner + 3) % 4,
+          all.push_back({rows, inner, width, width > 8 ? width - 3 : width,
+                         halves ? 7 - (inner + 7) % 8 : 3 - (inner + 3) % 4,
                          rows == 100 ? Derivative::kTanh : Derivative::kRelu, halves});
   all.push_back({300, 256, 256, 256, 0, Derivative::kRelu, true});
   all.push_back({3000, 24, 64, 64, 8, Derivative::kRelu, true, true, false});
   all.push_back({90, 16, 40, 40, 0, Derivative::kNone, true, true, true});
   all.push_back({200, 20, 64, 64, 4, Derivative::kRelu, false, false});  // no sums
-  for (const bool halves : {false, true}) all.push_back({600, 40, 64, 60, 0, Derivative::kTanh, halves, true, true, 3});
+  for (const bool halves : {false, true})
+    all.push_back({600, 40, 64, 60, 0, Derivative::kTanh, halves, true, true, 3});
   return all;
 }
 
@@ -192,6 +194,8 @@ inline ProductData exact_product_data(const ProductCase& c, Draws& draws) {
   };
   ProductData data;
   data.grad = draw(c.matrices * c.rows * (c.inner + c.padding), 2, !c.halves);
+  for (std::size_t i = 0; i < data.grad.size(); ++i)
+    if (static_cast<int>(i) % (c.inner + c.padding) >= c.inner) data.grad[i] = std::nanf("");
   data.weight = draw(std::int64_t{c.matrices} * c.inner * c.width, 3, !c.halves);
   data.activated = draw(c.matrices * c.rows * c.width, 2, false);
   for (float& y : data.activated) y *= 0.5f;
@@ -207,7 +211,8 @@ inline GradientResult expected_product(const ProductCase& c, const ProductData& 
       for (int column = 0; column < c.width; ++column) {
         double sum = 0.0;
         for (int k = 0; k < c.inner; ++k)
-          sum += std::round(grad[k]) * std::round(data.weight[(std::int64_t{m} * c.inner + k) * c.width + column]);
+          sum += std::round(grad[k]) *
+                 std::round(data.weight[(std::int64_t{m} * c.inner + k) * c.width + column]);
         const auto rounded = [&](float value) { return c.halves ? round_to_bfloat16(value) : value; };
         const float y = data.activated[(m * c.rows + row) * c.width + column];
         result.to.push_back(rounded(derive(c.derivative, rounded(static_cast<float>(sum)), y)));
@@ -215,8 +220,8 @@ inline GradientResult expected_product(const ProductCase& c, const ProductData& 
       }
     }
     for (int column = 0; column < c.biases; ++column)
-      result.bias_grad.push_back(
-          !c.sums ? 2.0f : sums[static_cast<std::size_t>(column)] + (c.add ? 2.0f : 0.0f));
+      result.bias_grad.push_back(!c.sums ? 2.0f
+                                         : sums[static_cast<std::size_t>(column)] + (c.add ? 2.0f : 0.0f));
   }
   return result;
 }

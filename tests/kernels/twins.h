@@ -595,7 +595,8 @@ template <typename Memory>
 void twins_of_gradient_products() {
   Draws draws(37);
   for (const ProductCase& c : product_cases()) {
-    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.inner << " x " << c.width << ", bfloat16 " << c.halves);
+    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.inner << " x " << c.width << ", bfloat16 "
+                                    << c.halves);
     const ProductData data = exact_product_data(c, draws);
     const GradientResult gpu = run_product(Memory(), c, data), expected = expected_product(c, data);
     EXPECT_EQ(gpu.to, expected.to);

@@ -47,7 +47,8 @@ __device__ inline float exchange_xor(unsigned mask, float value, int lanes, Plac
 // two neighboring terms of the sums, the first one in the lower half; a word of float32 is one, rounded to tf32.
 // In which order the terms are added is up to the device.
 template <typename Number>
-__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], Place) {
+__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                             Place) {
   if constexpr (sizeof(Number) == 2) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

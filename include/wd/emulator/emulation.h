@@ -94,8 +94,9 @@ void meet_block(Place place);
 void meet_lanes(unsigned mask, Place place);
 // Returns the value that lane `from` passed.
 double exchange(unsigned mask, double value, unsigned from, Place place);
-// Writes to `all` the `count` words that each lane of the warp passed, lane by lane.
-void exchange_words(const std::uint32_t* mine, int count, std::uint32_t* all, Place place);
+// The lanes of a warp multiply matrices, whose words they have (wd/detail/launch.cuh), `numbers` in a word: 1
+// float32 or 2 bfloat16. Terms are added one after another.
+void multiply_add(float* sum, const std::uint32_t* a, const std::uint32_t* b, int numbers, Place place);
 // The running thread begins item f(item), or f(item, other), of a phase.
 void at_item(int item, int other, Place place);
 void fence();

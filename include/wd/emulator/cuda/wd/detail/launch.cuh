@@ -4,7 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <bit>
 #include <cstdint>
 #include <source_location>
 #include <tuple>
@@ -40,24 +39,9 @@ inline float exchange_xor(unsigned mask, float value, int lanes, Place place) {
   return __shfl_xor_sync(mask, value, lanes, place);
 }
 
-// Terms are added in order.
 template <typename Number>
 void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], Place place) {
-  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  std::uint32_t words[32][6];
-  wd::emulation::exchange_words(mine, 6, words[0], place);
-  const auto number = [](std::uint32_t word, int half) {
-    return std::bit_cast<float>(sizeof(Number) == 4 ? word : half == 0 ? word << 16 : word & 0xffff0000u);
-  };
-  const int lane = static_cast<int>(wd::emulation::here.thread.x % 32);
-  for (int i = 0; i < 4; ++i) {
-    const int row = lane / 4, column = lane % 4 * 2 + i % 2;
-    for (int k = 0; k < 8; ++k) {
-      const std::uint32_t x = words[row * 4 + k % 4][k / 4 * 2 + i / 2], y = words[column * 4 + k % 4][4 + k / 4];
-      for (std::size_t half = 0; half < 4 / sizeof(Number); ++half)
-        sum[i] += number(x, static_cast<int>(half)) * number(y, static_cast<int>(half));
-    }
-  }
+  wd::emulation::multiply_add(sum, a, b, 4 / sizeof(Number), place);
 }
 
 using wd::emulation::at_item;
