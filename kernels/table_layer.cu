@@ -276,62 +276,81 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
   unsigned present = 0;
   for (int a = 0; a < kRange && first + a < s.agents; ++a)
     present |= static_cast<unsigned>(s.upto[first + a] - s.slots_below(first + a)) << a;
-  const bool any_here = present != 0, any_low = slot > 0 || any_here, any_high = slot < s.rows;
+  // Of agents here, before or here, after or here.
+  enum : unsigned { kHere = 1, kLow = 2, kHigh = 4 };
+  const unsigned any =
+      (present != 0 ? kHere | kLow : 0u) | (slot > 0 ? kLow : 0u) | (slot < s.rows ? kHigh : 0u);
+  // The last range whose agents have rows; the sums of later ones are 0.
+  const int last = s.agent[s.rows - 1] / kRange;
 
   constexpr int kNumbers = 2;  // per thread: 8 columns of 7 agents per warp, and of one more
-  float g[kRange], number[kNumbers];
-  int place[kNumbers];  // in the unit's table, or -1
-#pragma unroll
-  for (int n = 0; n < kNumbers; ++n) {
-    const int i = thread + n * threads, c = column + i % kColumns;
-    const int agent = group * TableShape::kGroupRanges * kRange + i / kColumns;
-    const bool exists = i < table_rows * kColumns && agent < s.agents && c < s.table.features + s.table.own;
-    place[n] = exists ? agent * static_cast<int>(args.table_stride) + c : -1;
-  }
+  float g[kRange] = {}, number[kNumbers];
+  // Where the first one is in the unit's table; the others are so many rows further. Behind the table: nowhere.
+  const int table_size = s.agents * static_cast<int>(args.table_stride);
+  int place = group * TableShape::kGroupRanges * kRange + thread / kColumns;
+  place = place * static_cast<int>(args.table_stride) + column + thread % kColumns;
+  if (column + thread % kColumns >= s.table.features + s.table.own) place = table_size;
   const unsigned reads = computes ? present : 0;
-  const auto load = [&](std::int64_t unit) {
-    const float* from = args.y + (unit * s.rows + slot) * args.y_stride + h;
+  const auto load = [&](int unit) {
+    if (reads != 0) {
+      const float* from = args.y + (std::int64_t{unit} * s.rows + slot) * args.y_stride + h;
 #pragma unroll
-    for (int a = 0; a < kRange; ++a) {
-      const bool read = (reads >> a & 1) != 0;
-      g[a] = read ? *from : 0.0f;
-      from += read ? args.y_stride : 0;
+      for (int a = 0; a < kRange; ++a) {
+        const bool read = (reads >> a & 1) != 0;
+        if (read) g[a] = *from;
+        from += read ? args.y_stride : 0;
+      }
     }
-    const float* const table = args.table + unit * s.agents * args.table_stride;
+    const float* const table = args.table + std::int64_t{unit} * s.agents * args.table_stride;
 #pragma unroll
-    for (int n = 0; n < kNumbers; ++n) number[n] = place[n] < 0 ? 0.0f : table[place[n]];
+    for (int n = 0; n < kNumbers; ++n) {
+      const int at = place + n * (threads / kColumns) * static_cast<int>(args.table_stride);
+      number[n] = at < table_size ? table[at] : 0.0f;
+    }
   };
-  const auto sum_of_range = [&](std::int64_t unit, int r) {
+  const auto sum_of_range = [&](int unit, int r) {
     float sum = 0.0f;
     const int end = s.slots_below((r + 1) * kRange);
     for (int k = s.slots_below(r * kRange); computes && k < end; ++k)
-      sum += args.y[(unit * s.rows + k) * args.y_stride + h];
+      sum += args.y[(std::int64_t{unit} * s.rows + k) * args.y_stride + h];
     return sum;
   };
 
   float of_agent[kRange][kColumns] = {}, of_column[kColumns] = {}, of_bias = 0.0f;
   int turn = 0;
-  if (part < args.units) load(part);
-  for (std::int64_t unit = part; unit < args.units; unit += s.parts, turn ^= 1) {
+  const int units = static_cast<int>(args.units);
+  if (part < units) load(part);
+  for (int unit = part; unit < units; unit += s.parts, turn ^= 1) {
     float* const staged = tables + turn * table_rows * kColumns;
     float* const sum = sums + turn * ranges * kLanes;
     float here = 0.0f, y[kRange];
 #pragma unroll
     for (int a = 0; a < kRange; ++a) here += y[a] = g[a];
     if (range < ranges) sum[range * kLanes + lane] = here;
-    for (int r = warp; r < ranges; r += warps)
+    for (int r = warp; r <= last; r += warps)
       if (r / TableShape::kGroupRanges != group) sum[r * kLanes + lane] = sum_of_range(unit, r);
 #pragma unroll
     for (int n = 0; n < kNumbers; ++n)
       if (thread + n * threads < table_rows * kColumns) staged[thread + n * threads] = number[n];
     meet(Place::current());
-    if (unit + s.parts < args.units) load(unit + s.parts);
+    if (unit + s.parts < units) load(unit + s.parts);
 
     float below = 0.0f, total = 0.0f;
-#pragma unroll 4
-    for (int r = 0; r < ranges; ++r) {
+#pragma unroll 3
+    for (int r = 0; r <= last; ++r) {
       if (r == range) below = total;
       total += sum[r * kLanes + lane];
+    }
+    if (any == kLow || any == kHigh) {
+      const float* const rows = staged + (warp * kRange + (any == kLow ? 1 : 0)) * kColumns;
+#pragma unroll
+      for (int a = 0; a < kRange; ++a) {
+        float v[kColumns];
+        load_columns(v, rows + a * kColumns);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) of_agent[a][c] = fused(total, v[c], of_agent[a][c]);
+      }
+      continue;
     }
     float v[kColumns], above[kColumns];
     load_columns(v, staged + warp * kRange * kColumns);
@@ -342,15 +361,15 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
       here += y[a];
       const float low = below + here, high = total - low;
       of_bias += y[a];
-      if (any_here) {
+      if ((any & kHere) != 0) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) of_column[c] = fused(y[a], v[c], of_column[c]);
       }
-      if (any_low) {
+      if ((any & kLow) != 0) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) of_agent[a][c] = fused(low, above[c], of_agent[a][c]);
       }
-      if (any_high) {
+      if ((any & kHigh) != 0) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) of_agent[a][c] = fused(high, v[c], of_agent[a][c]);
       }

@@ -153,7 +153,7 @@ struct TrainerSettings {
   std::int64_t seed = 1;
   DeviceChoice device = kDeviceAuto;
   int threads = 0;
-  int chunk_rows = 65'536;
+  int chunk_rows = 131'072;
   bool cuda_graphs = true;
   bool time_algorithms = true;
   bool staggered_resets = true;

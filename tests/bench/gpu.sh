@@ -276,12 +276,12 @@ game=(--config configs/tag_continuous_perceptron.yaml --set policy.tagger.algori
 shipped=(--env tag_continuous)  # networks over the nearest agents, PPO with several epochs
 kept=(--set policy.tagger.reuse_activations=true --set policy.runner.reuse_activations=true)
 size=(--num_envs 2048) half_size=(--num_envs 1024) measured=(--seconds 1) trained=(--train_batch_size 204800 --total_steps 1638400)
-first_envs=512..4096 chunks=65536,16384,131072
+first_envs=512..4096 chunks=131072,65536,16384
 if [[ $device != cuda ]]; then
   game+=(--set env.num_taggers=1 --set env.num_runners=3)
   shipped+=(--set env.num_taggers=1 --set env.num_runners=3)
   size=(--num_envs 2) half_size=(--num_envs 1) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 320)
-  first_envs=2..4 chunks=16384,65536
+  first_envs=2..4 chunks=16384,131072
 fi
 bench_step() { step "bench_$1" "$2" bench "$1" "${game[@]}" "${size[@]}" "${measured[@]}" "${@:3}"; }
 sweep_step() { step "sweep_$1" "$2" bench "sweep_$1" "${game[@]}" "${measured[@]}" --mode train "${@:3}" --sweep "trainer.chunk_rows=$chunks"; }

@@ -61,9 +61,11 @@ KINDS = {
     "table forward": (379.0, 1.0, "kernels_bench 444 us at 163 replicas, 1.2 ms derived at 2,048: 0.40 us each"),
     "table backward": (230.0, 1.0, "derived from the measured 969 us of a chunk at 163 replicas: 290 us; more replicas guessed"),
     "table, new": (6.0, 1.0, "NOT MEASURED: instructions (SASS) at 0.85 of the issue slots: forward 65 an entry for 4 units of 128 outputs, backward 560 "
-                             "a unit and range of 7 agents with rows, 345 without; stores at 0.85 of a copy"),
+                             "a unit and range of 7 agents with rows, 200 without; stores at 0.85 of a copy"),
     "one pass": (7.0, 1.18, "NOT MEASURED: 13 instructions a number (SASS), 7 us of issue slots beside 35 us of memory in bf16 at 65,536 rows; 3 us for the "
                             "parts. The prototype, with packs of half the size, took 61 us (kernels)"),
+    "product, pass": (8.0, 1.35, "NOT MEASURED: bytes of factors, activations and results at 0.74 of a copy; tensor cores need 18 us for 256 x 256 at 65,536 "
+                                 "rows beside 35 us of memory; 3 us for the parts"),
     "gather": (2.0, 1.14, "kernels_bench: 2.53 TB/s"),
     "once": (0.0, 1.0, "returns, moments, Adam, episodes: profile, about 2 ms"),
 }
@@ -71,10 +73,11 @@ KINDS = {
 CHANGES = {
     "search": "search for NaN, 16 bytes a thread",
     "staged": "loss and sampling staged in shared memory",
-    "chunk": "chunk_rows 65,536",
+    "chunk": "chunk_rows 131,072",
     "kept": "kept activations (reuse_activations), where the algorithm can",
     "head": "output layer on tensor cores, last hidden layer in bf16",
     "one_pass": "ReLU's gradient, rounding and sums of all biases in one kernel",
+    "fused": "product of a gradient, ReLU's gradient and sums of the bias in one kernel on tensor cores",
     "env": "environment: shared memory known to the compiler, packs without conflicts of banks",
     "entities": "entities by a block per replica",
     "table": "table layer rewritten",
@@ -145,7 +148,7 @@ class Model:
         self.run, self.kernels = run, []
         self.units = run.envs * run.steps
         if "chunk" in run.on:
-            self.chunk = max(run.chunk_rows, 65_536)
+            self.chunk = max(run.chunk_rows, 131_072)
         else:
             self.chunk = run.chunk_rows
         self.item = 2 if run.precision == "bf16" else 4  # bytes of hidden activations
@@ -204,7 +207,7 @@ class Model:
             if forward:  # 104 other agents, then the policy's own one after another, 7 entries each
                 warps, instructions = units / 4 * outputs / 128, 65 * 7 * (104 + policy.agents)
             else:
-                warps, instructions = units * tiles, 560 * with_rows + 345 * (ranges - with_rows)
+                warps, instructions = units * tiles, 560 * with_rows + 200 * (ranges - with_rows)
             bound = max(warps * instructions / (0.85 * ISSUE), stored / (0.85 * COPY)) * 1e6
             self.add(name, "table", policy.name, phase, "table, new", launches, stored, flop, bound_us=bound)
         else:
@@ -272,33 +275,48 @@ class Model:
         kind = "element-wise, in L2" if rows * width * 4 < 0.4 * L2 else "element-wise"
         self.add(name, "element-wise", policy.name, "update", kind, chunks, rows * width * float(numbers))
 
+    def fuses(self, terms, precision):
+        """Whether one kernel multiplies a gradient of so many terms and passes over the result (kernels/gradient_product.cu)."""
+        return "fused" in self.run.on and precision != "fp32" and terms * (2 if precision == "bf16" else 4) <= 512
+
+    def product_and_pass(self, above, terms, precision, k, policy, chunks, rows):
+        """The gradient of layer k's outputs, from `terms` numbers of the layer above, to that of its sums."""
+        run, outputs, out = self.run, self.run.hidden[k], list(self.layers())[k][4]
+        item = 2 if precision == "bf16" else 4
+        if self.fuses(terms, precision):
+            flop = 2.0 * rows * terms * outputs
+            self.add(f"{above}: input, ReLU', sums", "products", policy.name, "update", "product, pass", chunks, rows * (terms * item + 2.0 * outputs * self.item),
+                     flop, 0.6 * TENSOR[precision])
+            return
+        size = rows * (outputs * self.head_in() + 176) if k + 1 == len(run.hidden) else rows * (terms + outputs) * float(self.item)
+        self.product(f"{above}: input", policy, "update", chunks, rows, outputs, terms, size, precision)
+        name = f"layer {k + 1}"
+        if "one_pass" in run.on:
+            self.add(f"{name}: ReLU', sums", "one pass", policy.name, "update", "one pass", chunks, rows * outputs * float(2 * out + self.item))
+            return
+        self.pass_over(f"{name}: ReLU'", policy, chunks, rows, outputs, 3 * out)
+        if out != self.item:
+            self.pass_over(f"{name}: rounding", policy, chunks, rows, outputs, out + self.item)
+        self.bias_sum(name, policy, chunks, rows, outputs, self.item)
+
     def backward(self, policy, chunks, rows):
         run, last = self.run, self.run.hidden[-1]
         size = rows * (last * self.head_in() + 176)
         self.product("output layer: weights", policy, "update", chunks, rows, last, run.heads + 5, size, self.head_precision, weights=True)
-        self.product("output layer: input", policy, "update", chunks, rows, last, run.heads + 5, size, self.head_precision)
         if "one_pass" in run.on:
             rounded = 96.0 if self.head_precision == "bf16" else 0.0
             self.add("output layer: rounding, sums", "one pass", policy.name, "update", "one pass", chunks, rows * (176.0 + rounded))
         else:
             self.bias_sum("output layer", policy, chunks, rows, 44, 4)
+        above, terms, precision = "output layer", run.heads + 5, self.head_precision
         for k, inputs, outputs, size_in, size_out in reversed(list(self.layers())):
             name = f"layer {k + 1}"
-            if "one_pass" in run.on:
-                moved = 2 * size_out + self.item
-                self.add(f"{name}: ReLU', sums", "one pass", policy.name, "update", "one pass", chunks, rows * outputs * float(moved))
-            else:
-                self.pass_over(f"{name}: ReLU'", policy, chunks, rows, outputs, 3 * size_out)
-                if size_out != self.item:
-                    self.pass_over(f"{name}: rounding", policy, chunks, rows, outputs, size_out + self.item)
-                self.bias_sum(name, policy, chunks, rows, outputs, self.item)
+            self.product_and_pass(above, terms, precision, k, policy, chunks, rows)
+            above, terms, precision = name, outputs, run.precision
             if k == 0 and run.observations == "table":
                 self.table(policy, "update", chunks, rows, outputs, forward=False)
                 continue
-            moved = rows * (inputs + outputs) * float(self.item)
-            self.product(f"{name}: weights", policy, "update", chunks, rows, inputs, outputs, moved, run.precision, weights=True)
-            if k > 0:
-                self.product(f"{name}: input", policy, "update", chunks, rows, inputs, outputs, moved, run.precision)
+            self.product(f"{name}: weights", policy, "update", chunks, rows, inputs, outputs, rows * (inputs + outputs) * float(self.item), run.precision, weights=True)
 
     def once(self):
         run = self.run
@@ -363,10 +381,10 @@ SINCE = {
 }
 # Per training: in which order changes are made, and the goal, million env/s.
 GOALS = {
-    "bf16, rows": (Run(), ["search", "staged", "chunk", "kept", "head", "one_pass", "env"], 1.5),
-    "bf16, table": (Run(observations="table"), ["search", "staged", "chunk", "table", "kept", "head", "one_pass"], 2.0),
-    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass"], 2.5),
-    "as shipped, tf32": (Run(**SHAPE_SHIPPED), ["search", "staged", "chunk", "entities", "features", "one_pass"], 2.5),
+    "bf16, rows": (Run(), ["search", "staged", "chunk", "kept", "head", "one_pass", "env", "fused"], 1.5),
+    "bf16, table": (Run(observations="table"), ["search", "staged", "chunk", "table", "kept", "head", "one_pass", "fused"], 2.0),
+    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass", "fused"], 2.5),
+    "as shipped, tf32": (Run(**SHAPE_SHIPPED), ["search", "staged", "chunk", "entities", "features", "one_pass", "fused"], 2.5),
 }
 
 # Kernels of a profile, by their names.
@@ -407,8 +425,8 @@ def profiles_of(path, on):
 
 PROFILES = {"profile_bf16": Run(), "profile_tf32": Run(precision="tf32"), "profile_bf16_65536": Run(chunk_rows=65_536),
             "profile_shipped": Run(**SHAPE_SHIPPED, chunk_rows=65_536)}
-PROFILES_OF_SCRIPT = {"bf16": Run(chunk_rows=65_536), "bf16_16384": Run(), "tf32": Run(precision="tf32", chunk_rows=65_536),
-                      "shipped_tf32": Run(**SHAPE_SHIPPED, chunk_rows=65_536)}
+PROFILES_OF_SCRIPT = {"bf16": Run(chunk_rows=131_072), "bf16_16384": Run(), "tf32": Run(precision="tf32", chunk_rows=131_072),
+                      "shipped_tf32": Run(**SHAPE_SHIPPED, chunk_rows=131_072)}
 
 
 def steps_of(run, order):
