@@ -436,6 +436,10 @@ void table_backward(void* stream, const TableLayerArgs& args) {
                                   std::size_t(shape.ranges()) * kLanes);
   WD_CHECK(tiles <= 0xffff && columns <= 0xffff, "CUDA kernel table_backward: ", tiles, " x ", columns,
            " blocks");
+  constexpr std::int64_t kMost = 0x7fffffff;
+  WD_CHECK(args.units + shape.parts <= kMost && shape.agents * args.table_stride <= kMost,
+           "CUDA kernel table_backward: ", args.units, " tables of ", shape.agents * args.table_stride,
+           " numbers");
   const dim3 grid(static_cast<unsigned>(shape.parts), static_cast<unsigned>(tiles),
                   static_cast<unsigned>(columns));
   const std::size_t bytes = floats * sizeof(float);
