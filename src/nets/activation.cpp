@@ -49,7 +49,9 @@ constexpr ActivationFunctions functions = {
     },
     [](const float* activated, float* grad, std::int64_t n) {
       each(grad, n, [=](float g, std::int64_t i) {
-        return round_to_bfloat16(derive(F::kDerivative, round_to_bfloat16(g), activated[i]));
+        const float of_sum = derive(F::kDerivative, round_to_bfloat16(g), activated[i]);
+        return F::kDerivative == Derivative::kRelu ? of_sum
+                                                   : round_to_bfloat16(of_sum);  // ReLU rounds nothing
       });
     },
     F::forward_gpu,
