@@ -134,9 +134,15 @@ PythonProcess::PythonProcess(int number, ProcessOptions options)
 PythonProcess::~PythonProcess() {
   if (ended_) return;
   post(kEnd);
-  const auto limit = Clock::now() + std::chrono::duration<double>(kEndSeconds);
-  while (!has_ended() && Clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ends_within(kEndSeconds);
   kill();
+}
+
+// A process that ends closes its connection before it can be waited for.
+bool PythonProcess::ends_within(double seconds) {
+  const auto limit = Clock::now() + std::chrono::duration<double>(seconds);
+  while (!has_ended() && Clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return ended_;
 }
 
 bool PythonProcess::has_ended() {
@@ -198,7 +204,7 @@ std::string PythonProcess::read(std::size_t bytes) {
   for (std::size_t at = 0; at < bytes;) {
     const ssize_t count = ::read(socket_.get(), text.data() + at, bytes - at);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail("has closed its connection");
+    if (count <= 0) fail(ends_within(kEndSeconds) ? ending(status_) : "has closed its connection");
     at += static_cast<std::size_t>(count);
   }
   return text;

@@ -54,6 +54,7 @@ class PythonProcess {
   [[noreturn]] void fail(const std::string& what);
   [[noreturn]] void fail_hung(double seconds);
   bool has_ended();
+  bool ends_within(double seconds);
   void kill();
   nlohmann::json answer();
 
