@@ -19,8 +19,8 @@ using wd::concat;
 constexpr unsigned kWarp = 32;
 // Segments are numbered by 31 bits, and take 64 bytes each.
 constexpr std::size_t kMaxSegments = std::size_t{1} << 24;
-// Pages take 6.5 kB each. Those of freed memory go only when there are so many.
-constexpr std::size_t kMaxPages = std::size_t{1} << 18;
+// Pages take 6.5 kB each, or 31 kB. Those of freed memory go only when there are so many.
+constexpr std::size_t kMaxPages = std::size_t{1} << 16;
 
 std::string text(const Place& place) {
   return place.line() == 0 ? "" : concat(place.file_name(), ':', place.line());
