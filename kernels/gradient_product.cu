@@ -1,6 +1,6 @@
-// gradient_product.cu: a block keeps its columns of the weight in shared memory, as the lanes' registers want
-// them, and stages tiles of rows there, of which the next one is on its way while tensor cores multiply the last. A
-// lane has kEach neighboring columns of each of its rows: the order of columns within a warp is free.
+// gradient_product.cu: a block keeps its columns of the weight in shared memory, in the order in which lanes
+// load them. It stages one tile of rows after another there; while tensor cores multiply a tile, the next one is
+// loaded to registers. Each lane has kEach neighboring columns of its rows, so that it can read and write packs.
 #include "kernels/hidden_gradient.cuh"
 
 namespace wd::cuda {

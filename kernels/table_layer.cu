@@ -285,7 +285,8 @@ __global__ void __launch_bounds__(kLanes* TableShape::kGroupRanges, 1)
 
   constexpr int kNumbers = 2;  // per thread: 8 columns of 7 agents per warp, and of one more
   float g[kRange] = {}, number[kNumbers];
-  // Where the first one is in the unit's table; the others are so many rows further. Behind the table: nowhere.
+  // Where the first one is in the unit's table. The others are threads / kColumns rows further each. A place
+  // behind the table means that there is none.
   const int table_size = s.agents * static_cast<int>(args.table_stride);
   int place = group * TableShape::kGroupRanges * kRange + thread / kColumns;
   place = place * static_cast<int>(args.table_stride) + column + thread % kColumns;

@@ -142,8 +142,7 @@ void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at:
   if (args.to || args.bias_grad != nullptr) cuda::hidden_gradient(current_queue(device_).stream, args);
 }
 
-// below = grad weight, with the derivative of the activation, and the gradient of the bias below: as one kernel
-// where tensor cores compute such a product.
+// below = grad weight, then what pass() does with it: as one kernel, where there is one for such a product.
 void MlpGpu::multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
                                at::Tensor& below, const at::Tensor& bias_grad, bool add,
                                const Memory& memory) const {

@@ -107,8 +107,8 @@ bool Trainer::Impl::keeps_activations(std::size_t policy) const {
   return reuse == kReuseYes || has_room(policies[policy].activation_bytes(trajectory.policies()[policy]));
 }
 
-// Whether so many bytes of a rollout, if any, can be kept by default: on a GPU that has room for them, and for
-// the working memory of updates beside them.
+// Whether so many bytes of a rollout, if any, can be kept by default: on a GPU that has room for them and for
+// the working memory of updates.
 bool Trainer::Impl::has_room(double bytes) const {
   const std::optional<GpuMemory> memory = device.is_cuda() ? gpu_memory() : std::nullopt;
   if (!memory || bytes <= 0.0) return false;

@@ -106,16 +106,30 @@ inline GradientResult expected_gradient(const GradientCase& c, const std::vector
   return result;
 }
 
+// Matrices of these numbers on the device, their rows `stride` apart.
+template <typename Memory>
+GradientMatrix put_matrices(Memory& memory, const std::vector<float>& values, bool halves, int stride,
+                            std::int64_t step) {
+  if (!halves) return {memory.put(values), nullptr, stride, step};
+  std::vector<std::uint16_t> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
+  return {nullptr, memory.put(rounded), stride, step};
+}
+
+template <typename Memory>
+std::vector<float> get_numbers(Memory& memory, const GradientMatrix& matrices, std::size_t count) {
+  if (matrices.floats != nullptr) return memory.get(matrices.floats, count);
+  std::vector<float> numbers;
+  for (const std::uint16_t bits : memory.get(matrices.halves, count)) numbers.push_back(from_bfloat16(bits));
+  return numbers;
+}
+
 template <typename Memory>
 GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vector<float>& grad,
                             const std::vector<float>& activated) {
   const int stride = c.width + c.padding;
-  const auto put = [&](const std::vector<float>& values, bool halves) -> GradientMatrix {
-    const std::int64_t step = c.rows * stride;
-    if (!halves) return {memory.put(values), nullptr, stride, step};
-    std::vector<std::uint16_t> rounded(values.size());
-    std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
-    return {nullptr, memory.put(rounded), stride, step};
+  const auto put = [&](const std::vector<float>& values, bool halves) {
+    return put_matrices(memory, values, halves, stride, c.rows * stride);
   };
   HiddenGradientArgs args;
   args.rows = c.rows;
@@ -139,12 +153,7 @@ GradientResult run_gradient(Memory memory, const GradientCase& c, const std::vec
   cuda::hidden_gradient(memory.queue().stream, args);
   GradientResult result;
   result.bias_grad = memory.get(sums, biases);
-  if (to.floats != nullptr) {
-    result.to = memory.get(to.floats, grad.size());
-  } else {
-    for (const std::uint16_t bits : memory.get(to.halves, grad.size()))
-      result.to.push_back(from_bfloat16(bits));
-  }
+  result.to = get_numbers(memory, to, grad.size());
   return result;
 }
 
@@ -181,8 +190,8 @@ struct ProductData {
   std::vector<float> grad, weight, activated;
 };
 
-// Numbers of which all sums are exact in every order. Those of float32 are so near to integers that rounding them
-// to the nearest tf32 number gives these; cutting digits off does not.
+// Numbers of which all sums are exact in every order. Those of float32 are so near to integers that rounding
+// them to the nearest tf32 number gives these; cutting digits off does not.
 inline ProductData exact_product_data(const ProductCase& c, Draws& draws) {
   const auto draw = [&](std::int64_t count, int largest, bool near) {
     std::vector<float> numbers;
@@ -228,12 +237,9 @@ inline GradientResult expected_product(const ProductCase& c, const ProductData& 
 
 template <typename Memory>
 GradientResult run_product(Memory memory, const ProductCase& c, const ProductData& data) {
-  const auto put = [&](const std::vector<float>& values, int stride) -> GradientMatrix {
-    const auto step = static_cast<std::int64_t>(values.size()) / c.matrices;
-    if (!c.halves) return {memory.put(values), nullptr, stride, step};
-    std::vector<std::uint16_t> rounded(values.size());
-    std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
-    return {nullptr, memory.put(rounded), stride, step};
+  const auto put = [&](const std::vector<float>& values, int stride) {
+    return put_matrices(memory, values, c.halves, stride,
+                        static_cast<std::int64_t>(values.size()) / c.matrices);
   };
   HiddenGradientArgs args;
   args.rows = c.rows;
@@ -256,12 +262,7 @@ GradientResult run_product(Memory memory, const ProductCase& c, const ProductDat
   cuda::gradient_product(memory.queue().stream, args);
   GradientResult result;
   result.bias_grad = memory.get(sums, biases);
-  if (!c.halves) {
-    result.to = memory.get(args.to.floats, data.activated.size());
-  } else {
-    for (const std::uint16_t bits : memory.get(args.to.halves, data.activated.size()))
-      result.to.push_back(from_bfloat16(bits));
-  }
+  result.to = get_numbers(memory, args.to, data.activated.size());
   return result;
 }
 

@@ -38,7 +38,8 @@ WD_FN float from_bfloat16(std::uint16_t bits) { return detail::float_of(std::uin
 // The nearest number that bfloat16 can represent.
 WD_FN float round_to_bfloat16(float value) { return from_bfloat16(to_bfloat16(value)); }
 
-// The nearest float32 with a mantissa of 10 bits, of two the larger one in magnitude: what tensor cores multiply.
+// The bits of the nearest float32 with a mantissa of 10 bits, of two the larger one in magnitude: what tensor
+// cores multiply.
 WD_FN std::uint32_t to_tf32(float value) {
 #ifdef __CUDA_ARCH__
   std::uint32_t nearest;
