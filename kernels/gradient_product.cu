@@ -1,6 +1,7 @@
 // gradient_product.cu: a block keeps its columns of the weight in shared memory, in the order in which lanes
-// load them. It stages one tile of rows after another there; while tensor cores multiply a tile, the next one is
-// loaded to registers. Each lane has kEach neighboring columns of its rows, so that it can read and write packs.
+// load them. It stages one tile of rows after another there; while tensor cores multiply a tile, the next
+// one is loaded to registers. Each lane has kEach neighboring columns of its rows, so that it can read and
+// write packs.
 #include "kernels/hidden_gradient.cuh"
 
 namespace wd::cuda {

@@ -47,8 +47,9 @@ struct HiddenGradientArgs {
 
 // Enqueues on CUDA. `grad` and `activated`, where it is read, have the same type.
 WD_CUDA_KERNEL(hidden_gradient, const HiddenGradientArgs& args)
-// The same of a product, on tensor cores: float32 factors are rounded to tf32; sums are float32, and are rounded
-// to the type of the factors before the derivative. Throws unless ProductShape::fits(args). Enqueues on CUDA.
+// The same of a product, on tensor cores: float32 factors are rounded to tf32; sums are float32, and are
+// rounded to the type of the factors before the derivative. Throws unless ProductShape::fits(args).
+// Enqueues on CUDA.
 WD_CUDA_KERNEL(gradient_product, const HiddenGradientArgs& args)
 
 }  // namespace wd

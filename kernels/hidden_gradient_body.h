@@ -42,8 +42,8 @@ inline bool in_packs(const GradientMatrix& matrix, int each) {
   return !matrix || (address % bytes == 0 && matrix.stride % each == 0 && matrix.step % each == 0);
 }
 
-// How a GPU divides a product: a block computes one tile of rows after another, for some of the columns. A word
-// is 32 bits: one float32 or two bfloat16.
+// How a GPU divides a product: a block computes one tile of rows after another, for some of the columns. A
+// word is 32 bits: one float32 or two bfloat16.
 struct ProductShape {
   static constexpr int kThreads = 128, kWarps = kThreads / 32;
   static constexpr int kSide = 32;  // rows and columns of a warp

@@ -44,8 +44,8 @@ struct NetworkInput {
   at::Tensor restarted;  // [n] uint8: the state is 0 before this row, with which the agent begins
   // Output, [c, state_size]: the state after the last step; undefined: not wanted.
   at::Tensor next_state = {};
-  // [n, feature_size()]: where the network finds the features of the rows, or writes them if they are not known
-  // yet; undefined: it keeps them in working memory.
+  // [n, feature_size()]: where the network finds the features of the rows, or writes them if they are not
+  // known yet; undefined: it keeps them in working memory.
   at::Tensor features = {};
   bool knows_features = false;
 };

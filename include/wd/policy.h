@@ -101,8 +101,8 @@ class Policy {
   // [bytes] that this takes; 0: the network's activations cannot be kept.
   double activation_bytes(const PolicyBuffers& buffers) const;
 
-  // From now on, act() keeps in the buffers what the networks compute from observations alone, and batches have
-  // it. Throws if no network has a feature_size().
+  // From now on, act() keeps in the buffers what the networks compute from observations alone, and batches
+  // have it. Throws if no network has a feature_size().
   void keep_features(PolicyBuffers& buffers) const;
   // [bytes] that this takes; 0: there is nothing to keep.
   double feature_bytes(const PolicyBuffers& buffers) const;

@@ -41,14 +41,14 @@ __device__ inline float exchange_xor(unsigned mask, float value, int lanes, Plac
   return __shfl_xor_sync(mask, value, lanes);
 }
 
-// Adds the product of a [16, 8 words] and b [8 words, 8] to sum [16, 8]. All lanes of the warp take part. With
-// g = lane / 4 and t = lane % 4, a lane has
+// Adds the product of a [16, 8 words] and b [8 words, 8] to sum [16, 8]. All lanes of the warp take part.
+// With g = lane / 4 and t = lane % 4, a lane has
 // - of a the words (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);
 // - of b the words (t, g), (t + 4, g);
 // - of the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
-// A word of bfloat16 has two neighboring terms of the sums, the first one in the lower half. A word of float32
-// has one, rounded to tf32. The device chooses the order in which terms are added. (PTX: mma.m16n8k16 and
-// mma.m16n8k8.)
+// A word of bfloat16 has two neighboring terms of the sums, the first one in the lower half. A word of
+// float32 has one, rounded to tf32. The device chooses the order in which terms are added. (PTX:
+// mma.m16n8k16 and mma.m16n8k8.)
 template <typename Number>
 __device__ void multiply_add(float (&sum)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                              Place) {
