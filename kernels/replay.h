@@ -53,15 +53,18 @@ struct ReplayAppendArgs {
 // or, if there are more replicas than entries to draw, one of every so many replicas gives one.
 struct ReplayDrawArgs {
   ReplayRing ring{};
-  std::int64_t units = 0;                // entries that this rank draws
-  std::int64_t per_replica = 1;          // of the replicas that give any
-  std::int64_t every = 1;                // of so many replicas, one gives entries
-  std::int64_t first_replica = 0;        // global id of replica 0
-  int draw = 0;                          // counts the draws of an iteration; below 2^16
-  RandomKey key{};                       // Stream::kReplay
-  std::uint32_t policy = 0;              // below 256: every policy draws by itself
-  float gamma = 0.99f;                   // discount per step
-  float reward_scale = 1.0f;             // rewards are multiplied by it
+  std::int64_t units = 0;          // entries that this rank draws
+  std::int64_t per_replica = 1;    // of the replicas that give any
+  std::int64_t every = 1;          // of so many replicas, one gives entries
+  std::int64_t first_replica = 0;  // global id of replica 0
+  int draw = 0;                    // counts the draws of an iteration; below 2^16
+  RandomKey key{};                 // Stream::kReplay
+  std::uint32_t policy = 0;        // below 256: every policy draws by itself
+  float gamma = 0.99f;             // discount per step
+  float reward_scale = 1.0f;       // rewards are multiplied by it
+  // All agents of the policy are paid as one: rewards are summed up to the end of the episode, whoever is in
+  // the game, and `discount` is 0 where the agent is out of it in the next state.
+  bool team = false;
   const float* importance = nullptr;     // [1] on the device: the exponent beta of weights; prioritized
   const float* stored_reward = nullptr;  // [E, C, A]
   std::int64_t* entry = nullptr;         // [units]: e C + slot

@@ -136,6 +136,14 @@ WD_FN std::int64_t steps_to_successor(const ReplayRing& ring, std::int64_t e, st
   return m;
 }
 
+// Whether an agent is in the game in the state before entry g. After the end of an episode that is its last
+// state, of which the entry before g tells it.
+WD_FN bool is_in_game_after(const ReplayRing& ring, std::int64_t e, std::int64_t g, int agent) {
+  const std::uint8_t before = ring.flags[place_of(ring, e, g - 1) * ring.num_agents + agent];
+  if ((before & kReplayEnds) != 0) return (before & kReplayPlayed) != 0 && (before & kReplayOver) == 0;
+  return (ring.flags[place_of(ring, e, g) * ring.num_agents + agent] & kReplayPlayed) != 0;
+}
+
 WD_FN void draw_agent(const ReplayDrawArgs& args, std::int64_t e, std::int64_t g, std::int64_t m, int agent,
                       float weight, std::int64_t to) {
   const ReplayRing& ring = args.ring;
@@ -144,10 +152,11 @@ WD_FN void draw_agent(const ReplayDrawArgs& args, std::int64_t e, std::int64_t g
     const std::int64_t at = place_of(ring, e, g + k) * ring.num_agents + agent;
     sum += discount * (args.reward_scale * args.stored_reward[at]);
     discount *= args.gamma;
-    if ((ring.flags[at] & kReplayOver) == 0) continue;
+    if (args.team || (ring.flags[at] & kReplayOver) == 0) continue;
     discount = 0.0f;
     break;
   }
+  if (args.team && !is_in_game_after(ring, e, g + m, agent)) discount = 0.0f;
   const bool played =
       (ring.flags[place_of(ring, e, g) * ring.num_agents + agent] & kReplayPlayed) != 0 && weight > 0.0f;
   args.reward[to] = sum;

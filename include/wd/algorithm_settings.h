@@ -101,6 +101,20 @@ struct CriticShape {
 // Whether the activations of a rollout are kept for the update.
 enum Reuse : int { kReuseNo, kReuseYes, kReuseAuto };
 
+// How the value of what a team does, all agents of a policy in one replica, follows from the values of what its
+// agents do (wd/kernels/team.h): not at all, as their sum, or by a network that reads the state of the game
+// and whose output rises with each of them.
+struct Mixer {
+  enum Kind { kNone, kSum, kMonotone };
+
+  Kind kind = kNone;
+  int units = 32;                  // of the mixing layer
+  std::vector<int> hidden = {64};  // hidden layers of the network that computes its weights from the state
+
+  bool reads_state() const { return kind == kMonotone; }
+  bool operator==(const Mixer&) const = default;
+};
+
 // What the rest of the program needs to know about an algorithm with these settings.
 struct AlgorithmTraits {
   // kEither: what it learns from is in a replay memory (wd/replay.h).
@@ -114,6 +128,8 @@ struct AlgorithmTraits {
   bool normalizes_value = false;
   // The critic must read a stream of replicas (model.critic_reads).
   bool values_state = false;
+  // Learns one value of all agents of a replica; its network is the policy's (Policy::mixer).
+  Mixer mixer = {};
   // Whether the update uses activations kept from the rollout. kReuseAuto: it can, and does on a GPU whose
   // memory has room for them.
   Reuse keeps_activations = kReuseNo;

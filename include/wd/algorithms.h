@@ -113,7 +113,7 @@ class ReinforceSettings final : public OnPolicySettings {
 
 // Parallelized Q-network (Gallici et al. 2024, arXiv 2407.04811): Q-learning with lambda-returns on the
 // rollouts of many replicas, without a replay buffer and without a target network.
-class PqnSettings final : public AlgorithmSettings {
+class PqnSettings : public AlgorithmSettings {
  public:
   Schedule lr = 2.5e-4;
   Schedule epsilon = 0.1;
@@ -126,6 +126,7 @@ class PqnSettings final : public AlgorithmSettings {
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 10.0;
   double adam_epsilon = 1e-8;
+  Mixer mixer = {};  // of PQN-VDN and PQN-QMIX
 
   const char* name() const override { return "PQN"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PqnSettings>(*this); }
@@ -135,12 +136,33 @@ class PqnSettings final : public AlgorithmSettings {
   Schedule& learning_rate() override { return lr; }
   AlgorithmTraits traits() const override {
     return {.output = PolicyOutput::kValues,
+            .mixer = mixer,
             .epochs = num_epochs,
             .minibatches = num_minibatches,
             .row_limit = max_rows};
   }
+  double bytes(const WorkerShape& worker) const override;
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// PQN that learns one value of a team, all agents of a replica, from the sum of their rewards: as the sum of
+// the values of what they do (PQN-VDN of the PQN paper).
+class PqnVdnSettings final : public PqnSettings {
+ public:
+  PqnVdnSettings() { mixer.kind = Mixer::kSum; }
+  const char* name() const override { return "PQN-VDN"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PqnVdnSettings>(*this); }
+};
+
+// The same with the mixing network of QMIX.
+class PqnQmixSettings final : public PqnSettings {
+ public:
+  PqnQmixSettings() { mixer.kind = Mixer::kMonotone; }
+  const char* name() const override { return "PQN-QMIX"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override {
+    return std::make_unique<PqnQmixSettings>(*this);
+  }
 };
 
 // Settings of the algorithms that learn from a replay memory.
@@ -170,7 +192,7 @@ class OffPolicySettings : public AlgorithmSettings {
 
 // Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
 // Hasselt et al. 2016), with n-step returns, prioritized replay, and with model.dueling and model.quantiles.
-class DqnSettings final : public OffPolicySettings {
+class DqnSettings : public OffPolicySettings {
  public:
   Schedule epsilon;
   std::int64_t target_every = 1000;
@@ -178,6 +200,7 @@ class DqnSettings final : public OffPolicySettings {
   bool double_q = true;
   double huber = 1.0;
   double cql_alpha = 0.0;
+  Mixer mixer = {};  // of VDN and QMIX
 
   DqnSettings();
   const char* name() const override { return "DQN"; }
@@ -187,6 +210,24 @@ class DqnSettings final : public OffPolicySettings {
   AlgorithmTraits traits() const override;
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// Value decomposition networks (Sunehag et al. 2018, arXiv 1706.05296): DQN that learns one value of a team,
+// all agents of a replica, from the sum of their rewards: as the sum of the values of what they do.
+class VdnSettings final : public DqnSettings {
+ public:
+  VdnSettings();
+  const char* name() const override { return "VDN"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<VdnSettings>(*this); }
+};
+
+// QMIX (Rashid et al. 2018, arXiv 1803.11485): the value of the team is mixed from them by a network that
+// reads the state of the game (model.critic_reads) and whose output rises with each of them.
+class QmixSettings final : public DqnSettings {
+ public:
+  QmixSettings();
+  const char* name() const override { return "QMIX"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<QmixSettings>(*this); }
 };
 
 // Behavior cloning (Pomerleau 1989): learns to act as was recorded, from trainer.offline. It has no discount,

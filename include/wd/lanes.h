@@ -27,12 +27,14 @@ struct ModelUse {
 };
 
 // Memory that a pass needs for its rows: `count` tensors [rows of a block, columns] float32, one after
-// another. As output: laid out like a network's outputs (make_output), of which it is the gradient.
+// another. As output: laid out like a network's outputs (make_output), of which it is the gradient. With
+// shared_by, so many rows of the block have one row here.
 struct RowMemory {
   const char* name;
   std::int64_t columns;
   bool as_output = false;
   int count = 1;
+  int shared_by = 1;
 };
 
 // The memory of one lane. Rows are those of the current block, from 0.

@@ -19,10 +19,12 @@ struct ActionLayout;
 struct ExplorationNumbers;
 class Lane;
 class Model;
+class Network;
 struct Blocks;
 struct Head;
 struct NetworkInput;
 struct PolicyPass;
+struct TeamMixer;
 
 class Policy {
  public:
@@ -32,7 +34,8 @@ class Policy {
   // for values of continuous actions, and if the buffers were not made for this model and precision.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32,
-         PolicyOutput output = PolicyOutput::kDistribution, const CriticShape& critics = {});
+         PolicyOutput output = PolicyOutput::kDistribution, const CriticShape& critics = {},
+         const Mixer& mixer = {});
   // With these settings, of which the algorithm says what outputs and critics it needs, and whether values
   // are normalized.
   Policy(const PolicyBuffers& buffers, const PolicySettings& settings, int index, std::uint64_t seed,
@@ -117,7 +120,7 @@ class Policy {
 
   // For algorithms: the parts of a gradient (wd/lanes.h). The pass of a block runs forward(), computes
   // the gradient of the outputs, and runs backward().
-  Model& model() const;  // the actor, then the critic if there is one, then log_std
+  Model& model() const;  // the actor, then the critic or the mixer if there is one, then log_std
   const ActionLayout& action_layout() const;
   const Head& head() const;  // what the actor's outputs mean: src/config/heads.h
   bool has_critic() const;   // otherwise the value is a column of the actor, behind those of the actions
@@ -126,6 +129,10 @@ class Policy {
   Model* critics() const;
   const CriticShape& critic_shape() const;
   std::size_t action_part() const;  // which part of the critics' input the action is
+  // The network that computes the weights of the team's mixer (wd/kernels/team.h): the second one of the model.
+  // It has one row for all agents of a replica, whose input is critic_input(). Null: there is none.
+  const Network* mixer() const;
+  TeamMixer team_mixer() const;
   Device device() const;
   Precision precision() const;
   InitMethod init_method() const;
@@ -136,6 +143,8 @@ class Policy {
   // critics (model.critic_reads).
   NetworkInput input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   NetworkInput critic_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
+  // The input of the mixer for rows [begin, end) of a rollout, [T + 1, E, A]: its last states too.
+  NetworkInput mixer_input(const PolicyBuffers& buffers, std::int64_t begin, std::int64_t end) const;
   // Computes the outputs of rows [begin, end), unless the batch has their activations. Enqueues on CUDA.
   PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],

@@ -35,10 +35,11 @@ struct ReplayBatch {
 // replica gets an equal piece of the recorded entries, which only its rank reads (Recording::share).
 class Replay {
  public:
-  // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards. Throws
-  // UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a
+  // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards; team: rows
+  // are those of TeamTargetArgs (wd/kernels/team.h). Throws UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a
   // state, or if too little is recorded; std::runtime_error naming a file that cannot be read.
-  Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale);
+  Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale,
+         bool team = false);
 
   // Whether anything can be learned in the iteration after so many complete ones, when its rollout has been
   // appended. The same on all ranks.
@@ -84,6 +85,7 @@ class Replay {
   const PolicyBuffers& buffers_;
   ReplaySettings settings_;
   float gamma_, reward_scale_;
+  bool team_;
   std::uint64_t seed_;
   std::uint32_t policy_;
   Device device_;

@@ -44,8 +44,10 @@ class RolloutAlgorithm : public Algorithm {
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
   // The argument of set_skip_flag(), for further optimizers of the algorithm.
   const std::int64_t* skip_flag() const { return failed_; }
-  // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count. Enqueues.
-  void moments_of(const at::Tensor& x, const at::Tensor& out);
+  // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count, or of x
+  // [T, ...] over another mask of at most as many numbers. Enqueues.
+  void moments_of(const at::Tensor& x, const at::Tensor& out) { moments_of(x, buffers_.mask, out); }
+  void moments_of(const at::Tensor& x, const at::Tensor& mask, const at::Tensor& out);
 
   Policy& policy_;
   const Trajectory& trajectory_;

@@ -7,11 +7,16 @@
 // error, weighted if the draw was prioritized, and, with cql_alpha, the penalty of conservative Q-learning
 // (wd/kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a
 // time; each of several heads takes its best choice, and Q is the sum over heads.
+//
+// VDN and QMIX are the same for teams: all agents of the policy in one replica, whose rewards are added up, and
+// whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h). With double Q-learning,
+// each agent's best action is chosen by its own Q.
 #include <ATen/ATen.h>
 
 #include <string>
 #include <utility>
 
+#include "src/algorithm/mixing.h"
 #include "src/nets/values.h"
 #include "wd/kernels/td.h"
 #include "wd/policy_pass.h"
@@ -41,8 +46,10 @@ class Dqn final : public ReplayAlgorithm {
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) override;
   at::Tensor values(const Network& network, const Lane& lane) const;
   void pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
+  void team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const DqnSettings& settings_;
+  const Mixing mixing_;
   Model target_;
   Lanes lanes_;
   const int quantiles_;  // K of the network's values: 1, or as many as model.quantiles says
@@ -57,10 +64,12 @@ int quantiles_of(const Policy& policy) {
 Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
     : ReplayAlgorithm(context, settings, plan_of_policy(context, settings, td_sums(), settings.epsilon)),
       settings_(settings),
+      mixing_(policy_, settings.mixer),
       target_(policy_.model().like()),
       lanes_({{&policy_.model(), ModelUse::kLearns}, {&target_, ModelUse::kForward}}, kNumTdSums,
-             {{"target", quantiles_of(policy_)},
-              {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}},
+             mixing_.with_memory(
+                 {{"target", quantiles_of(policy_)},
+                  {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}}),
              device_),
       quantiles_(quantiles_of(policy_)) {}
 
@@ -85,7 +94,11 @@ void Dqn::before_update(std::int64_t update) {
 at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) {
   return lanes_.run(
       policy_.blocks(batch.now),
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); }, should_stop);
+      [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+        if (mixing_.is_on()) return team_pass(lane, batch, begin, end);
+        pass(lane, batch, begin, end);
+      },
+      should_stop);
 }
 
 // The values of all choices, [rows, choices], or their quantiles, [rows, choices, K]; the network's last pass
@@ -144,6 +157,34 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   ValuesNetwork::of(online)->backward_quantiles(now.actor_input, z_grad, *now.actor, lane.gradient(online));
 }
 
+void Dqn::team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  const Network &online = policy_.model().network(0), &target = target_.network(0);
+  const NetworkInput next = policy_.input(batch.next, begin, end);
+  target.forward(next, lane.of(target));
+  if (settings_.double_q) online.forward(next, lane.of(online));
+  TeamTargetArgs targets;
+  targets.layout = policy_.action_layout();
+  const at::Tensor &select = lane.of(settings_.double_q ? online : target).output,
+                   &value = lane.of(target).output;
+  targets.select = select.const_data_ptr<float>();
+  targets.select_stride = select.stride(0);
+  targets.value = value.const_data_ptr<float>();
+  targets.value_stride = value.stride(0);
+  targets.legal = legal_of(batch.next, begin);
+  targets.reward = batch.reward.const_data_ptr<float>() + begin;
+  targets.discount = batch.discount.const_data_ptr<float>() + begin;
+  targets.target = lane.rows("target").mutable_data_ptr<float>();
+  mixing_.target(lane, target_, batch.next, begin, end, targets);
+
+  const PolicyPass now = policy_.forward(lane, batch.now, begin, end);
+  TeamLossArgs loss;
+  loss.target = targets.target;
+  loss.weight = batch.weight.const_data_ptr<float>() + begin;
+  loss.huber = static_cast<float>(settings_.huber);
+  loss.error = error_.mutable_data_ptr<float>() + begin;
+  mixing_.learn(lane, now, batch.now, begin, end, loss);
+}
+
 std::vector<NamedTensor> Dqn::state() const {
   std::vector<NamedTensor> all = ReplayAlgorithm::state();
   all.push_back({"target", target_.parameters()});
@@ -185,10 +226,12 @@ void DqnSettings::describe(Fields& field) {
   field("tau", tau, above(0, 1), "how far it moves towards the network; 1: it becomes a copy");
   field("double_q", double_q, "the network chooses the next action that the target network values");
   field("huber", huber, {0, 1e9}, "errors beyond it count linearly; 0: all errors are squared");
-  field("cql_alpha", cql_alpha, {0, 1e9},
-        "weight of conservative Q-learning's penalty, which keeps values of choices that were not played "
-        "low; for "
-        "recorded transitions (trainer.offline)");
+  if (mixer.kind == Mixer::kNone)
+    field("cql_alpha", cql_alpha, {0, 1e9},
+          "weight of conservative Q-learning's penalty, which keeps values of choices that were not played "
+          "low; for "
+          "recorded transitions (trainer.offline)");
+  describe_mixer(field, mixer);
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
@@ -197,6 +240,8 @@ void DqnSettings::describe(Fields& field) {
 AlgorithmTraits DqnSettings::traits() const {
   AlgorithmTraits traits = OffPolicySettings::traits();
   traits.output = PolicyOutput::kValues;
+  traits.mixer = mixer;
+  traits.learns_quantiles = mixer.kind == Mixer::kNone;
   return traits;
 }
 
@@ -208,6 +253,12 @@ std::unique_ptr<Algorithm> DqnSettings::make(const AlgorithmContext& context) co
   return std::make_unique<Dqn>(context, *this);
 }
 
+VdnSettings::VdnSettings() { mixer.kind = Mixer::kSum; }
+
+QmixSettings::QmixSettings() { mixer.kind = Mixer::kMonotone; }
+
 WD_REGISTER_ALGORITHM(DqnSettings);
+WD_REGISTER_ALGORITHM(VdnSettings);
+WD_REGISTER_ALGORITHM(QmixSettings);
 
 }  // namespace wd

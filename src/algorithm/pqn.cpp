@@ -6,12 +6,16 @@
 // gradient descent over minibatches on (Q(s_t, a_t) - G_t)^2 / 2. As values are max_a Q, G is the
 // advantage of generalized advantage estimation plus the value. Differences from the paper's code: Adam
 // in place of RAdam; each of several heads takes its best choice, and Q is the sum over heads.
+//
+// PQN-VDN and PQN-QMIX are the same for teams: all agents of the policy in one replica, whose rewards are added
+// up, and whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h).
 #include <ATen/ATen.h>
 
 #include <array>
 #include <cmath>
 
 #include "kernels/normalize.h"
+#include "src/algorithm/mixing.h"
 #include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
 #include "wd/algorithms.h"
@@ -41,23 +45,74 @@ class Pqn final : public RolloutAlgorithm {
   enum Coefficient { kLr, kMaxGradNorm };
 
   at::Tensor accumulate(const Batch& batch, const std::function<bool()>& should_stop) override;
+  void team_returns(ReturnsArgs args);
 
   const PqnSettings& settings_;
+  const Mixing mixing_;
   Lanes lanes_;
   Coefficients coefficients_;
   ExplorationSchedules epsilon_;
   at::Tensor moments_;                 // [3, kNumMoments] float64: of targets, values and their differences
   std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun
+  // Of teams: [T + 1, E] values; [T, E] rewards, advantages and targets; uint8: mask, and zeros.
+  struct {
+    at::Tensor value, reward, advantage, target, mask, zeros;
+    std::unique_ptr<Lanes> lanes;
+  } team_;
 };
 
 Pqn::Pqn(const AlgorithmContext& context, const PqnSettings& settings)
     : RolloutAlgorithm(context, settings, q_sums(), settings.adam_epsilon),
       settings_(settings),
+      mixing_(policy_, settings.mixer),
       lanes_({{&policy_.model(), ModelUse::kLearns}}, kNumTdSums,
-             {{"output_grad", policy_.model().network(0).outputs(), true}}, device_),
+             mixing_.with_memory({{"output_grad", policy_.model().network(0).outputs(), true}}), device_),
       coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm)}, device_),
       epsilon_(settings.epsilon, 0.0, 0.0, device_),
-      moments_(at::zeros({3, kNumMoments}, buffers_.value.options().dtype(at::kDouble))) {}
+      moments_(at::zeros({3, kNumMoments}, buffers_.value.options().dtype(at::kDouble))) {
+  if (!mixing_.is_on()) return;
+  const std::int64_t T = trajectory_.steps(), E = trajectory_.num_envs();
+  team_.value = at::zeros({T + 1, E}, buffers_.value.options());
+  team_.reward = at::zeros({T, E}, team_.value.options());
+  team_.advantage = at::zeros_like(team_.reward);
+  team_.target = at::zeros_like(team_.reward);
+  team_.mask = at::zeros({T, E}, buffers_.mask.options());
+  team_.zeros = at::zeros_like(team_.mask);
+  team_.lanes = std::make_unique<Lanes>(std::vector<ModelUse>{{&policy_.model(), ModelUse::kForward}}, 0,
+                                        std::vector<RowMemory>{{"q", 1}}, device_);
+}
+
+// Every agent's target is that of its team.
+void Pqn::team_returns(ReturnsArgs args) {
+  const Queue queue = current_queue(device_);
+  const int A = buffers_.num_agents;
+  const std::int64_t rows = buffers_.value.numel();
+  const Blocks blocks = Blocks::of_inference(rows, device_.is_cuda(), A);
+  team_.lanes->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    TeamValueArgs values;
+    values.value = buffers_.value.const_data_ptr<float>() + begin;
+    values.in_game = buffers_.active.const_data_ptr<std::uint8_t>() + begin;
+    values.team_value = team_.value.mutable_data_ptr<float>() + begin / A;
+    mixing_.value(lane, policy_.mixer_input(buffers_, begin, end), end - begin, values);
+  });
+  TeamRewardArgs rewards;
+  rewards.teams = team_.reward.numel();
+  rewards.agents = A;
+  rewards.reward = args.reward;
+  rewards.mask = args.mask;
+  rewards.team_reward = team_.reward.mutable_data_ptr<float>();
+  rewards.team_mask = team_.mask.mutable_data_ptr<std::uint8_t>();
+  team_reward(queue, rewards);
+  args.num_agents = 1;
+  args.reward = rewards.team_reward;
+  args.value = team_.value.const_data_ptr<float>();
+  args.agent_terminated = team_.zeros.const_data_ptr<std::uint8_t>();
+  args.advantage = team_.advantage.mutable_data_ptr<float>();
+  args.target = team_.target.mutable_data_ptr<float>();
+  args.mask = rewards.team_mask;
+  returns(queue, args);
+  buffers_.target.copy_(team_.target.unsqueeze(2).expand_as(buffers_.target));
+}
 
 void Pqn::begin_prepare() {
   ReturnsArgs args = returns_args(trajectory_, index_);
@@ -65,10 +120,17 @@ void Pqn::begin_prepare() {
   args.gamma = static_cast<float>(settings_.gamma);
   args.lambda = static_cast<float>(settings_.lambda);
   args.reward_scale = static_cast<float>(settings_.reward_scale);
-  returns(current_queue(device_), args);
-  moments_of(buffers_.target, moments_[0]);
-  moments_of(buffers_.value, moments_[1]);
-  moments_of(buffers_.advantage, moments_[2]);
+  if (mixing_.is_on()) {
+    team_returns(args);
+    moments_of(team_.target, team_.mask, moments_[0]);
+    moments_of(team_.value, team_.mask, moments_[1]);
+    moments_of(team_.advantage, team_.mask, moments_[2]);
+  } else {
+    returns(current_queue(device_), args);
+    moments_of(buffers_.target, moments_[0]);
+    moments_of(buffers_.value, moments_[1]);
+    moments_of(buffers_.advantage, moments_[2]);
+  }
   sum_arrives_ = group_.begin_all_reduce(moments_);
 }
 
@@ -86,6 +148,13 @@ at::Tensor Pqn::accumulate(const Batch& batch, const std::function<bool()>& shou
       policy_.blocks(batch),
       [&](Lane& lane, std::int64_t begin, std::int64_t end) {
         const PolicyPass pass = policy_.forward(lane, batch, begin, end);
+        if (mixing_.is_on()) {
+          TeamLossArgs args;
+          args.target = batch.target.const_data_ptr<float>() + begin;
+          args.target_stride = buffers_.num_agents;
+          args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
+          return mixing_.learn(lane, pass, batch, begin, end, args);
+        }
         const at::Tensor& output_grad = lane.rows("output_grad");
         TdLossArgs args;
         args.rows = pass.rows;
@@ -137,6 +206,13 @@ void PqnSettings::describe(Fields& field) {
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  describe_mixer(field, mixer);
+}
+
+double PqnSettings::bytes(const WorkerShape& worker) const {
+  if (mixer.kind == Mixer::kNone) return 0.0;
+  const auto T = static_cast<double>(worker.rollout_steps);
+  return worker.replicas * ((T + 1.0) * sizeof(float) + T * (3.0 * sizeof(float) + 2.0));
 }
 
 void PqnSettings::check(const TrainingShape& shape, const Problem& problem) const {
@@ -153,5 +229,7 @@ std::unique_ptr<Algorithm> PqnSettings::make(const AlgorithmContext& context) co
 }
 
 WD_REGISTER_ALGORITHM(PqnSettings);
+WD_REGISTER_ALGORITHM(PqnVdnSettings);
+WD_REGISTER_ALGORITHM(PqnQmixSettings);
 
 }  // namespace wd

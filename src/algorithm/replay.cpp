@@ -87,12 +87,13 @@ void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::
 }
 
 Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma,
-               double reward_scale)
+               double reward_scale, bool team)
     : trajectory_(context.trajectory),
       buffers_(context.buffers()),
       settings_(settings),
       gamma_(static_cast<float>(gamma)),
       reward_scale_(static_cast<float>(reward_scale)),
+      team_(team),
       seed_(context.seed),
       policy_(static_cast<std::uint32_t>(context.index)),
       device_(device_holding(buffers_.value)),
@@ -244,6 +245,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   args.policy = policy_;
   args.gamma = gamma_;
   args.reward_scale = reward_scale_;
+  args.team = team_;
   args.importance = importance;
   args.stored_reward = ring_of(&PolicyBuffers::reward).const_data_ptr<float>();
   args.entry = batch_.entry.mutable_data_ptr<std::int64_t>();

@@ -34,7 +34,8 @@ ReplayAlgorithm::ReplayAlgorithm(const AlgorithmContext& context, const OffPolic
       seed_(context.seed),
       learned_(plan.model, std::move(plan.sums), settings.adam_epsilon, context.group, std::move(plan.owner),
                std::move(plan.named)),
-      replay_(context, settings.replay, settings.gamma, settings.reward_scale),
+      replay_(context, settings.replay, settings.gamma, settings.reward_scale,
+              settings.traits().mixer.kind != Mixer::kNone),
       exploration_(plan.epsilon, plan.deviation, plan.damping, device_),
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
       batch_steps_(replay_.shape().batch()),
@@ -108,8 +109,9 @@ double OffPolicySettings::bytes(const WorkerShape& worker) const {
 }
 
 double OffPolicySettings::bytes_of_target(const WorkerShape& worker) const {
-  return model_bytes(make_networks(worker.layout, worker.model, traits().output, {}, worker.precision), 0,
-                     worker.precision, false);
+  return model_bytes(
+      make_networks(worker.layout, worker.model, traits().output, {}, worker.precision, {}, traits().mixer),
+      0, worker.precision, false);
 }
 
 }  // namespace wd

@@ -93,10 +93,9 @@ std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics(
           {"empty_minibatches", record.empty}};
 }
 
-void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& out) {
-  masked_moments(current_queue(device_), x.const_data_ptr<float>(),
-                 buffers_.mask.const_data_ptr<std::uint8_t>(), buffers_.mask.numel(),
-                 partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
+void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& mask, const at::Tensor& out) {
+  masked_moments(current_queue(device_), x.const_data_ptr<float>(), mask.const_data_ptr<std::uint8_t>(),
+                 mask.numel(), partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
 }
 
 std::pair<double, double> statistics_of(const at::Tensor& moments) {

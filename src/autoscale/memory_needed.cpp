@@ -67,7 +67,7 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
                           : model_bytes(make_critics(layout, policy.model,
                                                      {traits.critics, policy.model.quantiles}, {}, precision),
                                         0, stored, learned);
-  return model_bytes(make_networks(layout, policy.model, traits.output, {}, precision),
+  return model_bytes(make_networks(layout, policy.model, traits.output, {}, precision, {}, traits.mixer),
                      Head::of(layout.action_space, policy.model, traits.output)
                          .num_log_std(layout.action_space, policy.model),
                      stored, learned) +

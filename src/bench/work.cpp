@@ -42,8 +42,8 @@ double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, co
 // Networks whose operations are counted. The counts are the same on all devices.
 std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
   std::vector<std::unique_ptr<Network>> all;
-  for (const auto& make :
-       make_networks(buffers, settings.model, settings.algorithm->traits().output, {}, kFp32))
+  for (const auto& make : make_networks(buffers, settings.model, settings.algorithm->traits().output, {},
+                                        kFp32, {}, settings.algorithm->traits().mixer))
     all.push_back(make());
   return all;
 }

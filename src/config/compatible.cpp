@@ -79,8 +79,14 @@ std::span<const Exclusion> exclusions() {
       Exclusion(kBytes, {kNoModule}, kBytesForModules, "take a model.type of your own, or leave them out"),
       Exclusion(kCriticBytes, {kNoModule}, kBytesForModules,
                 "take a model.type of your own, or leave them out"),
-      Exclusion(kCriticReads, {kValuesOfChoices}, "{algorithm} learns values of choices, and has no critic",
+      Exclusion(kCriticReads, {kValuesOfChoices, kMixesNoState},
+                "{algorithm} learns values of choices, and has neither a critic nor a mixer that reads",
                 "leave it empty"),
+      Exclusion(kReadsOfAgents, {kMixesState},
+                "{algorithm} mixes the values of a team by the state of the game",
+                "name streams of replicas only, or take VDN or PQN-VDN"),
+      Exclusion(kCriticBytes, {kMixesState},
+                "the mixer of a team reads numbers, and this is a stream of uint8", "name another stream"),
       Exclusion(kCriticReads, {kDistributions, kJointValue},
                 "the value is an output of the actor's network, and has none of its own",
                 "set separate_value: true, or leave it empty"),
@@ -221,6 +227,11 @@ void add_model(Usage& usage, const ModelSettings& model) {
 }
 
 void add_streams(Usage& usage, const ModelSettings& model, const std::vector<StreamSpec>& streams) {
+  usage.uses.add(Use::kReadsOfAgents, std::ranges::any_of(model.read_by(true), [&](const std::string& name) {
+                   return std::ranges::none_of(streams, [&](const StreamSpec& stream) {
+                     return stream.of == StreamSpec::kReplica && stream.name == name;
+                   });
+                 }));
   usage.uses.add(Use::kLocalCritic, std::ranges::none_of(streams, [&](const StreamSpec& stream) {
                    return stream.of == StreamSpec::kReplica && contains(model.read_by(true), stream.name);
                  }));
@@ -241,6 +252,7 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.uses.add(Use::kNeedsRecordings, algorithm.traits().learns_from == LearnsFrom::kRecordings);
   usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations == kReuseYes);
   usage.uses.add(Use::kValuesState, algorithm.traits().values_state);
+  usage.uses.add(algorithm.traits().mixer.reads_state() ? Use::kMixesState : Use::kMixesNoState);
 }
 
 void add_output(Usage& usage, PolicyOutput output) {

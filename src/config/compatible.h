@@ -27,6 +27,7 @@ namespace wd {
   WD_USE(kCriticReads, "model.critic_reads", "{critic_reads}", "not empty")                                 \
   WD_USE(kCriticBytes, "model.critic_reads", "{critic_reads}", "a stream of uint8")                         \
   WD_USE(kLocalCritic, "model.critic_reads", "{critic_reads}", "no stream of replicas")                     \
+  WD_USE(kReadsOfAgents, "model.critic_reads", "{critic_reads}", "more than streams of replicas")           \
   WD_USE(kObservation, "model.input", "observation", "")                                                    \
   WD_USE(kEntities, "model.input", "entities", "")                                                          \
   WD_USE(kChoices, "model.input", "choices", "")                                                            \
@@ -51,6 +52,8 @@ namespace wd {
   WD_USE(kNeedsPlay, "algorithm", "{algorithm}", "that needs play")                                         \
   WD_USE(kNeedsRecordings, "algorithm", "{algorithm}", "that needs recordings")                             \
   WD_USE(kValuesState, "algorithm", "{algorithm}", "of the state of the game")                              \
+  WD_USE(kMixesState, "algorithm", "{algorithm}", "that mixes values by the state of the game")             \
+  WD_USE(kMixesNoState, "algorithm", "{algorithm}", "that mixes no values by the state of the game")        \
   WD_USE(kKeptActivations, "reuse_activations", "true", "")                                                 \
   WD_USE(kLearns, "to_train", "true", "")                                                                   \
   /* Its roles. */                                                                                          \

@@ -51,8 +51,8 @@ void ModelSettings::describe(Fields& field) {
         "modules; and agent_id, which of the policy's agents it acts for, as a one-hot vector");
   field(
       "critic_reads", critic_reads,
-      "what the value's own network (separate_value) and critics of actions read: names as in reads, with or "
-      "without observation; empty: as reads");
+      "what the value's own network (separate_value), critics of actions and QMIX's mixer read: names as in "
+      "reads, with or without observation; empty: as reads");
   field("normalize_input", normalize_input,
         "columns that the network reads of the observation, in units of their running mean and deviation, at "
         "most 10 deviations from 0; evaluations keep those of training");

@@ -95,10 +95,11 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
     for (std::size_t k = 0; k < model->networks().size(); ++k)
       add(model->network(k), gradients.defined() ? model->section(gradients, k) : at::Tensor());
   }
-  for (const auto& [name, columns, as_output, count] : memory_) {
+  for (const auto& [name, columns, as_output, count, shared_by] : memory_) {
+    const std::int64_t own = (rows + shared_by - 1) / shared_by;
     const at::Tensor all =
-        (as_output ? make_output(count * rows, columns, floats) : at::empty({count * rows, columns}, floats))
-            .unflatten(0, {count, rows});
+        (as_output ? make_output(count * own, columns, floats) : at::empty({count * own, columns}, floats))
+            .unflatten(0, {count, own});
     lane.rows_.push_back({name, all, all.unbind()});
   }
   if (learns) lane.ones_ = at::ones({rows}, floats);

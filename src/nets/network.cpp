@@ -8,6 +8,7 @@
 #include "src/base/join.h"
 #include "src/config/heads.h"
 #include "src/nets/entities.h"
+#include "src/nets/mixer.h"
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
 #include "src/nets/per_choice.h"
@@ -129,9 +130,11 @@ std::vector<InputPart> input_parts(const PolicyLayout& layout, const std::vector
   return parts;
 }
 
-std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
-                                       PolicyOutput output, Device device, Precision precision,
-                                       const at::Tensor& input_norm) {
+namespace {
+
+std::vector<MakeNetwork> make_actor_and_critic(const PolicyLayout& layout, const ModelSettings& model,
+                                               PolicyOutput output, Device device, Precision precision,
+                                               const at::Tensor& input_norm) {
   require_compatible(layout.name, usage_of(layout, model, output));
   const Head& head = Head::of(layout.action_space, model, output);
   const int columns = head.layout(layout.action_space).columns();
@@ -152,6 +155,17 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   if (!head.has_state_value()) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1, true)};
+}
+
+}  // namespace
+
+std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
+                                       PolicyOutput output, Device device, Precision precision,
+                                       const at::Tensor& input_norm, const Mixer& mixer) {
+  std::vector<MakeNetwork> networks =
+      make_actor_and_critic(layout, model, output, device, precision, input_norm);
+  if (mixer.reads_state()) networks.push_back(mixer_maker(layout, model, mixer, device, precision));
+  return networks;
 }
 
 std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSettings& model,

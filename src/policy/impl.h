@@ -24,6 +24,7 @@ struct Policy::Impl {
   const Head* head = nullptr;
   ActionLayout layout;
   bool has_critic = false;  // without a critic the value is the last column of the actor
+  Mixer mixer;              // of the team; its network is the second one of the model
   CriticShape critic_shape;
   std::unique_ptr<Model> critics;  // of actions
   std::unique_ptr<Lanes> critic_inference;
@@ -41,7 +42,7 @@ struct Policy::Impl {
   at::Tensor agent_ids;  // [A, A]: the one-hot vector of each slot
   ModelSettings settings;
   Precision precision = kFp32;
-  std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
+  std::unique_ptr<Model> model;  // the actor, then the critic or the mixer, then log_std
   at::Tensor log_std;            // [components]; Gsde: [components, L]
   at::Tensor noise_parts;        // Gsde on a GPU: working memory of the gradient
   std::unique_ptr<Lanes> inference;
@@ -62,6 +63,7 @@ struct Policy::Impl {
   }
 
   std::vector<Read> reads_of(const std::vector<std::string>& names);
+  const Network* mixing() const { return mixer.reads_state() ? &model->network(1) : nullptr; }
   void make_networks(PolicyOutput output);
   void make_critics(std::uint64_t seed);
   // Adds the gradient of log_std; per_row [rows, components] is what the loss has left.

@@ -11,6 +11,7 @@
 #include "kernels/sample.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/nets/mixer.h"
 #include "src/nets/mlp.h"
 #include "src/nets/usage.h"
 #include "src/policy/impl.h"
@@ -176,8 +177,8 @@ std::vector<Policy::Impl::Read> Policy::Impl::reads_of(const std::vector<std::st
 void Policy::Impl::make_networks(PolicyOutput output) {
   if (settings.normalize_input) observation_norm.emplace(own, settings, device);
   std::vector<MakeNetwork> networks =
-      wd::make_networks(own, settings, output, device, precision, input_norm());
-  has_critic = networks.size() > 1;
+      wd::make_networks(own, settings, output, device, precision, input_norm(), mixer);
+  has_critic = networks.size() > 1 && !mixer.reads_state();
   model = std::make_unique<Model>(std::move(networks), head->num_log_std(own.action_space, settings), device,
                                   precision);
   log_std = model->numbers(model->parameters());
@@ -192,9 +193,9 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
                                       std::vector<RowMemory>{}, device);
-  if (!own.as_table()) return;
-  rows_per_unit = own.num_agents;
-  observed_per_unit = own.all_agents;
+  if (!own.as_table() && mixer.kind == Mixer::kNone) return;
+  rows_per_unit = observed_per_unit = own.num_agents;
+  if (own.as_table()) observed_per_unit = own.all_agents;
 }
 
 void Policy::Impl::make_critics(std::uint64_t seed) {
@@ -228,13 +229,16 @@ void Policy::Impl::draw_parameters(std::uint64_t seed) {
     const Layer last = actor().output_layer(model->section(initial, 0));
     if (last.weight.defined()) last.weight[columns()].mul_(1.0 / head->gain);
   }
+  // With orthogonal weights the values of teams diverge.
+  if (mixing() != nullptr)
+    mixing()->initialize(model->section(initial, 1), kTorchDefault, 1.0, seed ^ 0x3173);
   model->numbers(initial).fill_(settings.initial_log_std);
   model->parameters().copy_(initial);
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
                int chunk_rows, Device device, Precision precision, PolicyOutput output,
-               const CriticShape& critics)
+               const CriticShape& critics, const Mixer& mixer)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
   Usage usage = usage_of(buffers, model, output);
@@ -254,6 +258,7 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.precision = precision;
   self.head = &Head::of(buffers.action_space, model, output);
   self.layout = self.head->layout(buffers.action_space);
+  self.mixer = mixer;
   self.make_networks(output);
   const std::uint64_t own_seed = seed * 1000003 + static_cast<std::uint64_t>(index);
   self.draw_parameters(own_seed);
@@ -266,7 +271,8 @@ Policy::Policy(const PolicyBuffers& buffers, const PolicySettings& settings, int
                int chunk_rows, Device device, Precision precision)
     : Policy(buffers, settings.model, index, seed, chunk_rows, device, precision,
              settings.algorithm->traits().output,
-             {settings.algorithm->traits().critics, settings.model.quantiles}) {
+             {settings.algorithm->traits().critics, settings.model.quantiles},
+             settings.algorithm->traits().mixer) {
   if (settings.algorithm->traits().normalizes_value) normalize_values();
 }
 
@@ -282,6 +288,8 @@ const std::string& Policy::name() const { return impl_->own.name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 const Head& Policy::head() const { return *impl_->head; }
+const Network* Policy::mixer() const { return impl_->mixing(); }
+TeamMixer Policy::team_mixer() const { return team_mixer_of(impl_->mixer, impl_->own.num_agents); }
 std::size_t Policy::action_part() const { return impl_->action_part(); }
 Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
@@ -291,6 +299,11 @@ NetworkInput Policy::input(const Batch& batch, std::int64_t begin, std::int64_t 
 }
 NetworkInput Policy::critic_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
   return impl_->batch_input(batch, begin, end, true);
+}
+NetworkInput Policy::mixer_input(const PolicyBuffers& buffers, std::int64_t begin, std::int64_t end) const {
+  if (mixer() == nullptr) return {};
+  return impl_->parts_of(true, begin, end,
+                         [&](const BufferField& field) { return field.of(buffers).flatten(0, 2); });
 }
 bool Policy::has_critic() const { return impl_->has_critic; }
 Model* Policy::critics() const { return impl_->critics.get(); }
@@ -321,6 +334,11 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
   if (self.head->has_state_value())
     add_head("value_head", self.value_network().head(), self.value_output(), 1);
+  if (self.mixing() != nullptr) {
+    const Layer& head = *self.mixing()->head();
+    add("mixer.layers.", self.mixing()->hidden_parameters());
+    add("mixer.head", {{".weight", head.weight}, {".bias", head.bias}});
+  }
   if (self.log_std.numel() > 0) named.push_back({"log_std", self.log_std});
   return named;
 }
