@@ -150,7 +150,8 @@ WD_FN void draw_agent(const ReplayDrawArgs& args, std::int64_t e, std::int64_t g
   float sum = 0.0f, discount = 1.0f;
   for (std::int64_t k = 0; k < m; ++k) {
     const std::int64_t at = place_of(ring, e, g + k) * ring.num_agents + agent;
-    sum += discount * (args.reward_scale * args.stored_reward[at]);
+    const bool counts = !args.team || (ring.flags[at] & kReplayPlayed) != 0;
+    sum += counts ? discount * (args.reward_scale * args.stored_reward[at]) : 0.0f;
     discount *= args.gamma;
     if (args.team || (ring.flags[at] & kReplayOver) == 0) continue;
     discount = 0.0f;

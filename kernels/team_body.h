@@ -96,8 +96,7 @@ WD_FN void team_target_row(const TeamTargetArgs& args, std::int64_t team) {
   }
   args.target[team] = reward;
   if (discount != 0.0f)
-    args.target[team] +=
-        discount * MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q);
+    args.target[team] += discount * MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q);
 }
 
 WD_FN float team_weight(const TeamLossArgs& args, std::int64_t row) {
@@ -132,8 +131,7 @@ WD_FN void team_loss_row(const TeamLossArgs& args, std::int64_t team) {
   const MixerRow mixer{args.mixer, args.weights + team * args.weights_stride};
   const float target = args.target[team * args.target_stride];
   const float value = weight != 0.0f ? mixer.value(q) : 0.0f;
-  const LossAndSlope loss =
-      weight != 0.0f ? huber_of(target - value, args.huber) : LossAndSlope{0.0f, 0.0f};
+  const LossAndSlope loss = weight != 0.0f ? huber_of(target - value, args.huber) : LossAndSlope{0.0f, 0.0f};
   const float sums[kNumTdSums] = {weight, weight * loss.loss, weight * value, weight * target};
   for (int i = 0; i < A; ++i) {
     for (int k = 0; k < kNumTdSums; ++k)

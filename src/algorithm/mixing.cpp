@@ -22,7 +22,8 @@ std::vector<RowMemory> Mixing::with_memory(std::vector<RowMemory> memory) const 
   if (!is_on()) return memory;
   memory.push_back({"q", 1});
   if (mixer_.units > 0)
-    memory.push_back({.name = "mixer_grad", .columns = mixer_.outputs(), .as_output = true, .shared_by = mixer_.agents});
+    memory.push_back(
+        {.name = "mixer_grad", .columns = mixer_.outputs(), .as_output = true, .shared_by = mixer_.agents});
   return memory;
 }
 
@@ -55,8 +56,7 @@ void Mixing::value(const Lane& lane, const NetworkInput& input, std::int64_t row
 void Mixing::learn(Lane& lane, const PolicyPass& pass, const Batch& batch, std::int64_t begin,
                    std::int64_t end, TeamLossArgs args) const {
   const Network* const network = policy_.mixer();
-  const NetworkInput state =
-      network != nullptr ? policy_.critic_input(batch, begin, end) : NetworkInput{};
+  const NetworkInput state = network != nullptr ? policy_.critic_input(batch, begin, end) : NetworkInput{};
   weigh(lane, network, state, end - begin, args);
   const at::Tensor& output_grad = lane.rows("output_grad");
   args.layout = policy_.action_layout();

@@ -50,11 +50,9 @@ MakeNetwork mixer_maker(const PolicyLayout& layout, const ModelSettings& model, 
   ModelSettings own;
   own.fc_dims = mixer.hidden;
   own.activation = kRelu;
-  const MakeNetwork inner = network_maker(
-      layout, own, parts, team_mixer_of(mixer, layout.num_agents).outputs(), device, precision);
-  return [inner, agents = layout.num_agents] {
-    return std::make_unique<PerReplicaNetwork>(inner(), agents);
-  };
+  const MakeNetwork inner =
+      network_maker(layout, own, parts, team_mixer_of(mixer, layout.num_agents).outputs(), device, precision);
+  return [inner, agents = layout.num_agents] { return std::make_unique<PerReplicaNetwork>(inner(), agents); };
 }
 
 }  // namespace wd
