@@ -14,6 +14,7 @@ from wdtrain.choices import OneNumber, PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, parsing, require_finite
 from wdtrain.reads import OBSERVATION, Inputs, Part, side_by_side
+from wdtrain.teams import mixer_of
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
@@ -141,11 +142,12 @@ class Policy(nn.Module):
     each observation, or of a stream of replicas a row for each replica, whose agents are the last leading dimension of the
     observation. "agent_id": 0, 1, ... for each row, in the order of the policy's agents; it may be left out if the last
     leading dimension of the observation is all agents of the policy. What only the value reads is not needed for actions.
+    mixer: of VDN, QMIX and their PQN forms, mixer(values [..., agents], reads) is the value of the team; else None.
     """
 
-    def __init__(self, network, metadata, log_std=None):
+    def __init__(self, network, metadata, log_std=None, mixer=None):
         super().__init__()
-        self.network = network
+        self.network, self.mixer = network, mixer
         self.metadata = metadata
         self.inputs = Inputs(metadata)
         self.observation_size = int(metadata["observation_size"])
@@ -165,8 +167,9 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
+            mixer = mixer_of(weights, metadata, name)
             weights = _in_plain_values(side_by_side(weights, Inputs(metadata, name)))
-            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
+            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std"), mixer).eval()
 
     def first_state(self, *batch):
         """The state at the first step of an episode."""

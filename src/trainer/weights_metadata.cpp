@@ -94,6 +94,15 @@ void add_reads(TensorMetadata& metadata, const PolicyLayout& layout, const Model
     metadata["agent_ids"] = std::to_string(layout.ids.count);
 }
 
+// How the values of a team's agents are mixed, and by which streams of replicas, one after another.
+std::string mixer(const PolicyLayout& layout, const ModelSettings& model, const Mixer& mixer) {
+  json all = {{"agents", layout.num_agents}, {"units", mixer.reads_state() ? mixer.units : 0}};
+  for (const StreamSpec& stream : layout.streams)
+    if (mixer.reads_state() && contains(model.critic_reads, stream.name))
+      all["reads"].push_back({{"name", stream.name}, {"shape", stream.shape}});
+  return dump(all);
+}
+
 // Where a network that computes the values of choices one by one finds the numbers that describe them.
 std::string described_choices(const ChoiceFeatures& features) {
   json all = {{"size", features.size}};
@@ -142,7 +151,13 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
   }
   const PolicyLayout layout = layout_of(config, spec, policy);
   if (!policy.agents.empty()) metadata["agents"] = join(policy.agents, ",");
-  add_reads(metadata, layout, model);
+  const Mixer& mixed = policy.algorithm->traits().mixer;
+  ModelSettings acting = model;
+  if (mixed.kind != Mixer::kNone) {
+    metadata["mixer"] = mixer(layout, model, mixed);
+    acting.critic_reads.clear();
+  }
+  add_reads(metadata, layout, acting);
   if (ValuesNetwork::is_needed(model)) {
     metadata["dueling"] = model.dueling ? "true" : "false";
     metadata["quantiles"] = std::to_string(model.quantiles);

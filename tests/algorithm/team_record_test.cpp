@@ -190,26 +190,24 @@ TEST_P(ReplayTeams, Iterations) {
                 {"seed", text(kSeed)}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Updates, ReplayTeams,
-                         testing::Values(TeamCase{"qmix", "QMIX", {5}, true},
-                                         TeamCase{.name = "qmix_n_step",
-                                                  .algorithm = "QMIX",
-                                                  .heads = {3, 4},
-                                                  .masks = true,
-                                                  .n_step = 3,
-                                                  .prioritized = true},
-                                         TeamCase{.name = "vdn",
-                                                  .algorithm = "VDN",
-                                                  .heads = {3, 2},
-                                                  .masks = false,
-                                                  .double_q = false},
-                                         TeamCase{.name = "vdn_dueling",
-                                                  .algorithm = "VDN",
-                                                  .heads = {4},
-                                                  .masks = true,
-                                                  .n_step = 2,
-                                                  .dueling = true}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Updates, ReplayTeams,
+    testing::Values(
+        TeamCase{"qmix", "QMIX", {5}, true},
+        TeamCase{.name = "qmix_n_step",
+                 .algorithm = "QMIX",
+                 .heads = {3, 4},
+                 .masks = true,
+                 .n_step = 3,
+                 .prioritized = true},
+        TeamCase{.name = "vdn", .algorithm = "VDN", .heads = {3, 2}, .masks = false, .double_q = false},
+        TeamCase{.name = "vdn_dueling",
+                 .algorithm = "VDN",
+                 .heads = {4},
+                 .masks = true,
+                 .n_step = 2,
+                 .dueling = true}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace wd

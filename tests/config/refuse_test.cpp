@@ -74,7 +74,7 @@ TEST_F(Refuse, PolicyMessages) {
        "[...]"},
       {"{shared: {algorithm: DQ}}",
        "a.yaml:2:30: policy.shared.algorithm = DQ: must be one of A2C, BC, DDPG, DQN, IPPO, MAPPO, PPO, PQN, "
-       "REINFORCE, SAC, TD3"},
+       "PQN-QMIX, PQN-VDN, QMIX, REINFORCE, SAC, TD3, VDN"},
       {"{shared: {algorithm: A2C, num_epochs: 3}}",
        "a.yaml:2:35: policy.shared.num_epochs: is a key of PPO, and this policy learns by A2C: remove it, or "
        "set "

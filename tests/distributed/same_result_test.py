@@ -87,6 +87,32 @@ def test_a_critic_of_the_state_learns_as_with_one_worker(reads, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
+TEAMS = {"PQN-VDN": "num_epochs: 1, num_minibatches: 4", "PQN-QMIX": "num_epochs: 1, num_minibatches: 4, mixer_dim: 4, hypernet_dims: [9]",
+         "VDN": "buffer_size: 600, batch_size: 16, replay_ratio: 0.2, learning_starts: 0, prioritized: true",
+         "QMIX": "buffer_size: 600, batch_size: 16, replay_ratio: 0.2, learning_starts: 0, n_step: 2, mixer_dim: 4, hypernet_dims: [9]"}
+
+
+@pytest.mark.parametrize("algorithm", TEAMS)
+def test_teams_learn_as_with_one_worker(algorithm, tmp_path):
+    reads = ", critic_reads: [state]" if "QMIX" in algorithm else ""
+    spread = ["--env", "simple_spread", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "200", *EVERY,
+              "--set", "saving.checkpoint_freq=1", "--set",
+              f"policy={{shared: {{algorithm: {algorithm}, {TEAMS[algorithm]}, adam_epsilon: 1e-3, lr: 1e-3, "
+              f"model: {{fc_dims: [24], activation: tanh{reads}}}}}}}", "--total_steps", "400"]
+    one, _ = trained(tmp_path / "1", *spread, workers=1)
+    assert one[-1]["shared/updates"] > 0 and one[-1]["shared/grad_norm"] > 0
+    for workers in (2, 4):
+        folder = tmp_path / str(workers)
+        rows, _ = trained(folder, *spread, workers=workers)
+        for moment in ("first_moment", "second_moment"):
+            alone = tensors(tmp_path / "1", "optimizer/shared")[moment]
+            assert distance(alone, tensors(folder, "optimizer/shared")[moment]) < 1e-5, (workers, moment)
+        for row, expected in zip(rows, one, strict=True):
+            for key, value in expected.items():
+                if value is not None and not any(local in key for local in LOCAL):
+                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+
+
 ACTORS = {"DDPG": "noise_damping: 0.3, model: {separate_value: false, activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {separate_value: false, activation: tanh, fc_dims: [32, 16], quantiles: 3}",
           "SAC": "model: {separate_value: false, activation: tanh, critic_dims: [40]}", "SAC spaced": "batch_size: 4, replay_ratio: 0.05, model: {separate_value: false, activation: tanh}"}
 

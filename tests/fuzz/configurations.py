@@ -25,10 +25,13 @@ GAMES = {
     "simple_spread": Game(["agent"], entities=True, streams=("state",), team="num_agents"),
 }
 ACTORS = ("DDPG", "SAC", "TD3")
-REPLAYED = (*ACTORS, "DQN")
+TEAMS = ("VDN", "QMIX")
+VALUES = ("PQN", "PQN-VDN", "PQN-QMIX", "DQN", *TEAMS)
+MIXERS = ("QMIX", "PQN-QMIX")
+REPLAYED = (*ACTORS, "DQN", *TEAMS)
 DRAWN = (*REPLAYED, "BC")
 PPOS = ("PPO", "IPPO", "MAPPO")
-ALL = ("A2C", "BC", "DDPG", "DQN", *PPOS, "PQN", "REINFORCE", "SAC", "TD3")
+ALL = ("A2C", "BC", "DDPG", *PPOS, *VALUES, "REINFORCE", "SAC", "TD3")
 
 
 class Draws:
@@ -136,8 +139,9 @@ class Draws:
         if not self.valid:
             return self.of(*ALL)
         if self.offline:
-            return self.of("BC", *(ACTORS if self.game.actions == BOX else ("DQN", "SAC")))
-        return self.of("A2C", "PPO", "IPPO", *["MAPPO"] * (3 if self.game.streams else 0), "REINFORCE", *(ACTORS if self.game.actions == BOX else ("PQN", "DQN", "SAC")))
+            return self.of("BC", *(ACTORS if self.game.actions == BOX else ("DQN", "VDN", "SAC")))
+        return self.of("A2C", "PPO", "IPPO", *["MAPPO", *MIXERS] * (2 if self.game.streams and self.game.actions != BOX else 0), "REINFORCE",
+                       *(ACTORS if self.game.actions == BOX else ("PQN", "PQN-VDN", "DQN", "VDN", "SAC")))
 
     def policy(self):
         algorithm = self.algorithm()
@@ -151,6 +155,8 @@ class Draws:
             self.add_rollouts(policy, algorithm)
         if not self.valid:
             self.maybe(policy, 0.03, **{key: [1, 2] for key in ("num_epochs", "buffer_size", "noise", "clip_param", "epsilon", "critic_lr")})
+        if algorithm in MIXERS:
+            self.maybe(policy, 0.4, mixer_dim=[1, 5, 32], hypernet_dims=[[], [7], [16, 8]])
         policy["model"] = self.model(algorithm)
         return policy
 
@@ -170,7 +176,7 @@ class Draws:
         self.maybe(policy, 0.3, prioritized=[True], reward_scale=[0.01, 10], gamma=[0, 0.5, 1], tau=[0.005, 1], huber=[0, 1])
         if policy.get("prioritized"):
             self.maybe(policy, 0.3, priority_exponent=[0, 0.3, 10])
-        if algorithm == "DQN":
+        if algorithm in ("DQN", *TEAMS):
             self.maybe(policy, 0.3, target_every=[1, 1000], double_q=[True, False], epsilon=[0.1, [[0, 1], [9, 0]]])
         else:
             self.maybe(policy, 0.3, critic_lr=[1e-3], policy_delay=[1, 2, 64], random_steps=[0, 1, 100_000])
@@ -185,10 +191,10 @@ class Draws:
 
     def add_rollouts(self, policy, algorithm):
         self.maybe(policy, 0.2, gamma=[0, 0.5, 1], max_rows=[1, 2, 10, 50, 1000])
-        if algorithm in (*PPOS, "PQN"):
+        if algorithm in (*PPOS, *VALUES):
             self.maybe(policy, 0.3, num_epochs=[1, 2, 3])
             self.maybe(policy, 0.5, num_minibatches=[1, 2, 3, 4, 7, 64, 65_536])
-        if algorithm == "PQN":
+        if algorithm in VALUES:
             return self.maybe(policy, 0.3, **{"lambda": [0, 0.5, 1]}, reward_scale=[0.1], epsilon=[0.1])
         self.maybe(policy, 0.3, entropy_coeff=[0, 1], normalize_advantage=[True, False], normalize_reward=[True, False])
         self.maybe(policy, 0.2, reuse_activations=[True, False, "auto"], normalize_return=[True])
@@ -210,7 +216,7 @@ class Draws:
                 model["critic_dims"] = self.dims()
         self.maybe(model, 0.4 if any_of_all or algorithm in ("A2C", *PPOS) else 0, separate_value=[True, False])
         inputs = ["observation", "entities", "choices"] if any_of_all else ["observation"]
-        inputs += ["entities"] * game.entities + ["choices"] * (game.described and algorithm in ("PQN", "DQN"))
+        inputs += ["entities"] * game.entities + ["choices"] * (game.described and algorithm in VALUES)
         self.maybe(model, 0.4, input=inputs)
         if model.get("input") == "entities":
             self.maybe(model, 0.5, nearest=[1, 2, 16], half_distance=[0.01, 10], pool=["none", "mean", "max", "mean_max"], attention=[0, 1, 5])
@@ -222,8 +228,10 @@ class Draws:
         if any_of_all or algorithm == "MAPPO" or (algorithm in ("A2C", "PPO", "IPPO", "SAC") and not self.offline):
             streams = list(game.streams)
             self.maybe(model, 1 if algorithm == "MAPPO" else 0.15, critic_reads=[["observation", *streams], [*streams, "agent_id", "observation"], *[["agent_id"]] * any_of_all])
+        if algorithm in MIXERS and (game.streams or any_of_all):
+            model["critic_reads"] = self.of(["state"], *[["observation"], []] * any_of_all)
         whole = model.get("input") != "choices"
-        self.maybe(model, 0.3 if any_of_all or (algorithm in ("PQN", "DQN") and whole) else 0, dueling=[True])
+        self.maybe(model, 0.3 if any_of_all or (algorithm in VALUES and whole) else 0, dueling=[True])
         self.maybe(model, 0.3 if any_of_all or (algorithm == "DQN" and whole) or (actor and box) else 0, quantiles=[1, 2, 25])
         self.maybe(model, 0.3 if any_of_all or (whole and not self.offline) else 0, normalize_input=[True])
         if any_of_all or box:

@@ -176,7 +176,7 @@ def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
     assert rows[-1]["shared/updates"] == 16
     assert "algorithm: GROUP" in run(program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GROUP}}", "--print_config")
     refused = subprocess.run([program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GRUP}}"], text=True, capture_output=True)
-    assert refused.returncode == 2 and "must be one of A2C, BC, DDPG, DQN, GROUP, IPPO, MAPPO, PPO, PQN, REINFORCE, SAC, TD3" in refused.stderr, refused.stderr
+    assert refused.returncode == 2 and "must be one of A2C, BC, DDPG, DQN, GROUP, IPPO, MAPPO, PPO, PQN, PQN-QMIX, PQN-VDN, QMIX, REINFORCE, SAC, TD3, VDN" in refused.stderr, refused.stderr
 
 
 HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC, model: {separate_value: false}}}",

@@ -44,7 +44,8 @@ struct Crowd {
                       {"many", kMany, seen, action, p.masks, others}},
             .time_limit = kTimeLimit,
             .statistics = {{"spread", "sum of the places", ""}},
-            .table = table()};
+            .table = table(),
+            .streams = {{"places", wd::StreamSpec::kReplica, {kAgents}}}};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
@@ -77,6 +78,11 @@ struct Crowd {
     const int choices = p.kind == kHeads ? 5 : 3;
     team.each_pair(kAgents, choices,
                    [=](int i, int k) { obs.action_mask(i)[k] = t % 2 == 1 && k % 3 == 0 ? 0 : 1; });
+  }
+
+  WD_FN static void streams(auto& team, const Params&, const State& s, wd::Streams rows) {
+    float* const row = rows.of_replica<float>(0);
+    team.each(kAgents, [=](int i) { row[i] = s.place[i]; });
   }
 
  private:

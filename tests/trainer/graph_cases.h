@@ -151,6 +151,16 @@ inline constexpr GraphCase kGraphCases[] = {
     {"central_kept", "seen",
      "policy={shared: {algorithm: A2C, reuse_activations: true, model: {separate_value: true, layer_norm: "
      "true, fc_dims: [20], critic_reads: [observation, board, agent_id]}}}"},
+    {"qmix", "simple_spread",
+     "policy={shared: {algorithm: QMIX, batch_size: 64, replay_ratio: 2, buffer_size: 3000, "
+     "learning_starts: 64, target_every: 64, n_step: 2, prioritized: true, mixer_dim: 5, hypernet_dims: "
+     "[12], "
+     "model: {critic_reads: [state], fc_dims: [20]}}}"},
+    {"pqn_vdn", "simple_spread", "policy={shared: {algorithm: PQN-VDN, num_minibatches: 2}}"},
+    {"pqn_qmix_bf16", "simple_spread",
+     "policy={shared: {algorithm: PQN-QMIX, num_minibatches: 2, mixer_dim: 5, hypernet_dims: [12], model: "
+     "{critic_reads: [state], fc_dims: [20]}}}",
+     "trainer.precision=bf16"},
     {"seats", "tag_gridworld",
      "policy={a: {algorithm: PPO, agents: [tagger 0, tagger 2-9]}, b: {algorithm: A2C, agents: [tagger 1]}, "
      "runner: {algorithm: PPO}}"},

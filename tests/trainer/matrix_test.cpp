@@ -57,7 +57,7 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"whole", "short"},
      {"plain", "norm"},
      {"joint", "separate"},
-     {"a2c", "ppo", "reinforce", "pqn", "dqn", "ddpg", "td3", "sac", "bc"},
+     {"a2c", "ppo", "reinforce", "pqn", "dqn", "ddpg", "td3", "sac", "bc", "qmix", "pqn-qmix"},
      {"fp32", "bf16"},
      {"rows", "table"},
      {"choice", "heads", "gaussian", "squashed", "gsde"},
@@ -83,6 +83,7 @@ std::string name_of(const Combination& features) {
   std::string name;
   for (int d = 0; d < kDimensions; ++d)
     name += (d > 0 ? "_" : "") + name_of(d, features[static_cast<std::size_t>(d)]);
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
@@ -98,7 +99,7 @@ class PairSet {
   bool empty() const { return std::ranges::find(has_, true) == has_.end(); }
 
  private:
-  static constexpr int kMost = 9;  // features of a dimension
+  static constexpr int kMost = 11;  // features of a dimension
   static std::size_t index(const FeaturePair& pair) {
     return static_cast<std::size_t>(((pair[0] * kMost + pair[1]) * kDimensions + pair[2]) * kMost + pair[3]);
   }
@@ -267,7 +268,13 @@ std::string policy_text(const Combination& features) {
                                                          {"sac",
                                                           "SAC, batch_size: 140, replay_ratio: 1, "
                                                           "learning_starts: 0, buffer_size: 300"},
-                                                         {"bc", "BC, batch_size: 140, replay_ratio: 1"}};
+                                                         {"bc", "BC, batch_size: 140, replay_ratio: 1"},
+                                                         {"qmix",
+                                                          "QMIX, batch_size: 140, replay_ratio: 1, "
+                                                          "learning_starts: 0, buffer_size: 300, n_step: 2"},
+                                                         {"pqn-qmix",
+                                                          "PQN-QMIX, num_epochs: 3, num_minibatches: 5, "
+                                                          "mixer_dim: 3, hypernet_dims: []"}};
   const std::map<std::string, std::string> networks = {{"flat", "fc_dims: []"},
                                                        {"one", "fc_dims: [13]"},
                                                        {"two", "fc_dims: [24, 10]"},
@@ -282,6 +289,7 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kInputUnits) == "scaled") model += ", normalize_input: true";
   if (feature(features, kValues) == "dueling") model += ", dueling: true";
   if (feature(features, kValues) == "quantiles") model += ", quantiles: 3";
+  if (feature(features, kAlgorithm).ends_with("qmix")) model += ", critic_reads: [places]";
   if (feature(features, kInput) == "pooled") model += ", pool: mean_max, attention: 1, embedding: 6";
   const std::map<std::string, std::string> units = {
       {"raw", ""}, {"values", "normalize_value: true, "}, {"rewards", "normalize_reward: true, "}};
@@ -292,7 +300,7 @@ std::string policy_text(const Combination& features) {
 
 std::string recordings_of(const Combination& features) {
   std::string name;  // shorter than a file's name may be
-  for (const int index : features) name += std::to_string(index);
+  for (const int index : features) name += static_cast<char>('a' + index);
   return testing::TempDir() + "matrix_" + name;
 }
 
@@ -362,6 +370,21 @@ void expect_updates(Trainer& trainer, const Config& config) {
   }
 }
 
+// [bytes] that values of teams add to PQN.
+double team_bytes(Trainer& trainer, const CountingMemory& memory, const Config& config, std::size_t p) {
+  if (!std::string(config.policies[p].algorithm->name()).starts_with("PQN-")) return 0.0;
+  const auto held_by = [&](const AlgorithmChoice& algorithm) {
+    PolicySettings settings = config.policies[p];
+    settings.algorithm = algorithm;
+    const double before = memory.held();
+    const Learner learner(trainer.policies(), trainer.trajectory(), static_cast<int>(p), settings, 1);
+    return memory.held() - before;
+  };
+  PqnSettings plain;
+  plain.num_minibatches = config.policies[p].algorithm.as<PqnSettings>().num_minibatches;
+  return held_by(config.policies[p].algorithm) - held_by(plain);
+}
+
 class Matrix : public testing::TestWithParam<Combination> {};
 
 TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
@@ -385,7 +408,10 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
   if (!trainer.has_memory() && config.trainer.offline.empty()) {
-    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer));
+    double of_teams = 0.0;
+    for (std::size_t p = 0; p < config.policies.size(); ++p)
+      of_teams += team_bytes(trainer, memory, config, p);
+    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer) + of_teams);
   }
   double gathered = 0.0;
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
@@ -459,6 +485,7 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "gru with dqn",
                                             "gru with gsde",
                                             "gru with kept",
+                                            "gru with qmix",
                                             "gru with quantiles",
                                             "gru with recorded",
                                             "gru with sac",
@@ -479,6 +506,21 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "pqn with rewards",
                                             "pqn with squashed",
                                             "pqn with values",
+                                            "pqn-qmix with gaussian",
+                                            "pqn-qmix with gsde",
+                                            "pqn-qmix with kept",
+                                            "pqn-qmix with quantiles",
+                                            "pqn-qmix with recorded",
+                                            "pqn-qmix with rewards",
+                                            "pqn-qmix with squashed",
+                                            "pqn-qmix with values",
+                                            "qmix with gaussian",
+                                            "qmix with gsde",
+                                            "qmix with kept",
+                                            "qmix with quantiles",
+                                            "qmix with rewards",
+                                            "qmix with squashed",
+                                            "qmix with values",
                                             "quantiles with kept",
                                             "reinforce with dueling",
                                             "reinforce with quantiles",
@@ -497,6 +539,8 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "separate with dqn",
                                             "separate with dueling",
                                             "separate with pqn",
+                                            "separate with pqn-qmix",
+                                            "separate with qmix",
                                             "separate with quantiles",
                                             "separate with sac",
                                             "separate with td3",
@@ -505,6 +549,7 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "short with dqn",
                                             "short with gsde",
                                             "short with kept",
+                                            "short with qmix",
                                             "short with quantiles",
                                             "short with recorded",
                                             "short with sac",

@@ -70,6 +70,10 @@ TEST_P(ReplayMemory, IsWhatWasAnnounced) {
 INSTANTIATE_TEST_SUITE_P(
     Of, ReplayMemory,
     testing::Values(Memory{"one_agent", "cartpole", {"n_step=2"}, "trainer.precision=fp32"},
+                    Memory{"team",
+                           "simple_spread",
+                           {"algorithm=QMIX", "model.critic_reads=[state]", "hypernet_dims=[7]"},
+                           "trainer.precision=fp32"},
                     Memory{"agents_bf16", "tag_gridworld", {"prioritized=true"}, "trainer.precision=bf16"},
                     Memory{"table",
                            "tag_continuous",

@@ -103,6 +103,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"dqn", "tag_gridworld",
              "policy={shared: {algorithm: DQN, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
              "learning_starts: 0, target_every: 120, prioritized: true, n_step: 2}}"},
+        Case{"qmix", "simple_spread",
+             "policy={shared: {algorithm: QMIX, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
+             "learning_starts: 0, target_every: 120, model: {critic_reads: [state]}}}"},
+        Case{"pqn_qmix", "simple_spread",
+             "policy={shared: {algorithm: PQN-QMIX, model: {critic_reads: [state]}}}"},
         Case{"td3", "pendulum",
              "policy={shared: {algorithm: TD3, batch_size: 12, replay_ratio: 0.6, buffer_size: 300, "
              "learning_starts: 0, noise_damping: 0.2, prioritized: true, n_step: 2}}"},
