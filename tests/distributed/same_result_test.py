@@ -98,7 +98,7 @@ def test_teams_learn_as_with_one_worker(algorithm, tmp_path):
     spread = ["--env", "simple_spread", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "200", *EVERY,
               "--set", "saving.checkpoint_freq=1", "--set",
               f"policy={{shared: {{algorithm: {algorithm}, {TEAMS[algorithm]}, adam_epsilon: 1e-3, lr: 1e-3, "
-              f"model: {{fc_dims: [24], activation: tanh{reads}}}}}}}", "--total_steps", "400"]
+              f"model: {{fc_dims: [24], activation: tanh, separate_value: false{reads}}}}}}}", "--total_steps", "400"]
     one, _ = trained(tmp_path / "1", *spread, workers=1)
     assert one[-1]["shared/updates"] > 0 and one[-1]["shared/grad_norm"] > 0
     for workers in (2, 4):
