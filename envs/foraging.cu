@@ -39,6 +39,8 @@ struct Foraging {
   // What a random draw is for; purposes below kTries are tries to find a cell.
   enum Purpose { kTries = 64, kAmongFree, kLevel };
 
+  static constexpr int kBits = 8;  // of a column
+
   struct State {
     wd::PerAgent<int> row, col, level;
     wd::Array<int> food_row, food_col, food_level;  // level 0: eaten; row and column -1: there was no room
@@ -137,7 +139,7 @@ struct Foraging {
         valid = valid && !(exists && s.food_row[f] == to_row && s.food_col[f] == to_col);
         beside = exists && distance(row, col, s.food_row[f], s.food_col[f]) == 1 ? f : beside;
       }
-      s.target[i] = valid ? to_row * size + to_col : row * size + col;
+      s.target[i] = valid ? (to_row << kBits) + to_col : (row << kBits) + col;
       s.loads[i] = action == kLoad ? beside : -1;
     });
     // A cell that one player wants is entered, even if its owner then stays: both are there. Those who load
@@ -149,8 +151,8 @@ struct Foraging {
         claims += s.target[j] == target ? 1 : 0;
         levels += s.loads[j] == f ? s.level[j] : 0;
       }
-      s.row[i] = claims == 1 ? target / size : s.row[i];
-      s.col[i] = claims == 1 ? target % size : s.col[i];
+      s.row[i] = claims == 1 ? target >> kBits : s.row[i];
+      s.col[i] = claims == 1 ? target & ((1 << kBits) - 1) : s.col[i];
       if (f < 0) return;
       const bool enough = levels >= s.food_level[f];
       const float worth = static_cast<float>(s.level[i]) * static_cast<float>(s.food_level[f]);
@@ -185,8 +187,8 @@ struct Foraging {
       if (k < foods) {  // slot: how many come before it, those in sight first
         const int cells = p.field_size * p.field_size;
         const auto order = [&](int f) {
-          const bool sees = s.food_level[f] > 0 && wd::abs(s.food_row[f] - row) <= sight &&
-                            wd::abs(s.food_col[f] - col) <= sight;
+          const bool sees =
+              s.food_level[f] > 0 && apart(s.food_row[f], row) <= sight && apart(s.food_col[f], col) <= sight;
           return sees ? s.food_row[f] * p.field_size + s.food_col[f] : cells + f;
         };
         const int mine = order(k);
@@ -265,8 +267,9 @@ struct Foraging {
     int food = -1, row = 0, col = 0;  // food that a player goes for, and the cell beside it
   };
 
+  WD_FN static int apart(int a, int b) { return a < b ? b - a : a - b; }
   WD_FN static int distance(int row, int col, int to_row, int to_col) {
-    return wd::abs(row - to_row) + wd::abs(col - to_col);
+    return apart(row, to_row) + apart(col, to_col);
   }
 
   // Whether one of the first players is on the cell.
@@ -280,7 +283,7 @@ struct Foraging {
   WD_FN static bool has_room(const State& s, int foods, int row, int col) {
     bool room = true;
     for (int f = 0; f < foods; ++f) {
-      const int down = wd::abs(s.food_row[f] - row), right = wd::abs(s.food_col[f] - col);
+      const int down = apart(s.food_row[f], row), right = apart(s.food_col[f], col);
       room &= s.food_row[f] < 0 ||
               !(wd::max(down, right) <= 1 || (wd::max(down, right) == 2 && down * right == 0));
     }
