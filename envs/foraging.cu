@@ -178,44 +178,35 @@ struct Foraging {
   // row by row, then the player itself, then the others in sight; -1, -1, 0 fills the rest. To the south and
   // east of a player near the north or west border, others are seen as far as if nothing were cut off.
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
-    const int players = p.players, foods = p.max_num_food, sight = p.sight;
-    team.each_pair(players, foods + players, [=](int i, int k) {
+    const int players = p.players, foods = p.max_num_food, sight = p.sight, size = p.field_size;
+    team.each(players, [=](int i) {
+      const wd::ObservationRow entries = obs.row(i);
       const int row = s.row[i], col = s.col[i];
       const int top = wd::max(row - sight, 0), left = wd::max(col - sight, 0);
-      int slot = 0, to_row = 0, to_col = 0, level = 0;
-      bool seen = false;
-      if (k < foods) {  // slot: how many come before it, those in sight first
-        const int cells = p.field_size * p.field_size;
-        const auto order = [&](int f) {
-          const bool sees =
-              s.food_level[f] > 0 && apart(s.food_row[f], row) <= sight && apart(s.food_col[f], col) <= sight;
-          return sees ? s.food_row[f] * p.field_size + s.food_col[f] : cells + f;
-        };
-        const int mine = order(k);
-        seen = mine < cells;
-        for (int f = 0; f < foods; ++f) slot += order(f) < mine ? 1 : 0;
-        to_row = s.food_row[k], to_col = s.food_col[k], level = s.food_level[k];
-      } else {
-        const auto sees = [&](int j) {
-          const int down = s.row[j] - top, right = s.col[j] - left;
-          return wd::min(down, right) >= 0 && wd::max(down, right) <= 2 * sight;
-        };
-        const int j = k - foods;
-        seen = sees(j);
-        int before = 0, in_sight = 0;  // of the others
-        for (int other = 0; other < players; ++other) {
-          const int counts = other != i && sees(other) ? 1 : 0;
-          in_sight += counts;
-          before += other < j ? counts : 0;
-        }
-        const int others = j - (j > i ? 1 : 0);  // that have lower numbers
-        slot = foods + (j == i ? 0 : 1 + (seen ? before : in_sight + others - before));
-        to_row = s.row[j], to_col = s.col[j], level = s.level[j];
+      const auto write = [=](int slot, bool seen, int to_row, int to_col, int level) {
+        entries[3 * slot] = seen ? static_cast<float>(to_row - top) : -1.0f;
+        entries[3 * slot + 1] = seen ? static_cast<float>(to_col - left) : -1.0f;
+        entries[3 * slot + 2] = seen ? static_cast<float>(level) : 0.0f;
+      };
+      const auto order = [=](int f) {  // those out of sight come last
+        const bool seen =
+            s.food_level[f] > 0 && apart(s.food_row[f], row) <= sight && apart(s.food_col[f], col) <= sight;
+        return seen ? s.food_row[f] * size + s.food_col[f] : size * size + f;
+      };
+      for (int f = 0; f < foods; ++f) {
+        const int mine = order(f);
+        int before = 0;
+        for (int g = 0; g < foods; ++g) before += order(g) < mine ? 1 : 0;
+        write(before, mine < size * size, s.food_row[f], s.food_col[f], s.food_level[f]);
       }
-      const wd::ObservationRow entries = obs.row(i) + 3 * slot;
-      entries[0] = seen ? static_cast<float>(to_row - top) : -1.0f;
-      entries[1] = seen ? static_cast<float>(to_col - left) : -1.0f;
-      entries[2] = seen ? static_cast<float>(level) : 0.0f;
+      write(foods, true, row, col, s.level[i]);
+      int next = foods + 1, last = foods + players - 1;
+      for (int j = 0; j < players; ++j) {
+        if (j == i) continue;
+        const int down = s.row[j] - top, right = s.col[j] - left;
+        const bool seen = wd::min(down, right) >= 0 && wd::max(down, right) <= 2 * sight;
+        write(seen ? next++ : last--, seen, s.row[j], s.col[j], s.level[j]);
+      }
     });
   }
 
