@@ -538,7 +538,7 @@ def test_foraging_is_that_of_lbforaging(folder):
     original = ["bad:Foragers", "--state", "bad:foraging_state", "--steps", 1000]
     lines = against(folder, "foraging", *original, "--kwargs", '{"penalty": 0.1}', "--set", "env.penalty=0.1")
     assert {verdict for verdict, _ in lines.values()} <= {"ok", "skipped"} and lines["same spaces"] == ("ok", "12 observed numbers, 1 role"), lines
-    lines = against(folder, "foraging", *original, "--set", "env.penalty=0.1")
-    assert lines["same rewards"][0] == "FAILED" and "the reward is -0.1, and the original's is 0; " in lines["same rewards"][1], lines
+    lines = against(folder, "foraging", *original, "--set", "env.penalty=0.5")
+    assert lines["same rewards"][0] == "FAILED" and "the reward is -0.5, and the original's is 0; " in lines["same rewards"][1], lines
     lines = against(folder, "foraging", *original, "--set", "env.sight=3")
     assert lines["same observations"][0] == "FAILED", lines
