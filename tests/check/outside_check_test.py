@@ -278,6 +278,36 @@ def tag_state(env):
             "vx": [s.p_vel[0] for s in agents], "vy": [s.p_vel[1] for s in agents],
             "landmark_x": [s.p_pos[0] for s in landmarks], "landmark_y": [s.p_pos[1] for s in landmarks]}
 
+class Foragers(Pair):
+    """lbforaging's game of two players, as a pettingzoo.ParallelEnv."""
+    possible_agents = ["player_0", "player_1"]
+
+    def __init__(self, **more):
+        import lbforaging
+        self.game = gymnasium.make("Foraging-2s-8x8-2p-2f-coop-v3", disable_env_checker=True, **more).unwrapped
+        self.action = spaces.Discrete(6)
+    def observation_space(self, agent):
+        return self.game.observation_space[0]
+    def action_space(self, agent):
+        return self.action
+    def each(self, values):
+        return dict(zip(self.possible_agents, values))
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.possible_agents)
+        return self.each(self.game.reset(seed=seed)[0]), self.all({})
+    def step(self, actions):
+        seen, rewards, done, cut, _ = self.game.step([int(actions[agent]) for agent in self.agents])
+        found = self.each(seen), self.each(map(float, rewards)), self.all(bool(done)), self.all(bool(cut)), self.all({})
+        self.agents = [] if done or cut else self.agents
+        return found
+
+def foraging_state(env):
+    game = env.unwrapped.game
+    food = [[row, col, game.field[row, col]] for row, col in zip(*np.nonzero(game.field))]
+    food += [[-1, -1, 0]] * (game.max_num_food - len(food))
+    return {"row": [p.position[0] for p in game.players], "col": [p.position[1] for p in game.players], "level": [p.level for p in game.players],
+            "food_row": [f[0] for f in food], "food_col": [f[1] for f in food], "food_level": [f[2] for f in food], "spawned": game._food_spawned}
+
 def read_too_little(env):
     return {"x": [1.0, 2.0]}
 
@@ -501,3 +531,14 @@ def test_several_agents_are_compared(folder):
     lines = against(folder, "simple_tag", *original, "--set", "env.tag_reward_for_adversary=9", "--set", "env.good_agent_acceleration=4.5")
     assert lines["same rewards"][0] == "FAILED" and re.search(r": adversary \d: the reward is 9, and the original's is 10; ", lines["same rewards"][1]), lines
     assert lines["same observations"][0] == "FAILED" and "velocity[" in lines["same observations"][1], lines
+
+
+def test_foraging_is_that_of_lbforaging(folder):
+    pytest.importorskip("lbforaging")
+    original = ["bad:Foragers", "--state", "bad:foraging_state", "--steps", 1000]
+    lines = against(folder, "foraging", *original, "--kwargs", '{"penalty": 0.1}', "--set", "env.penalty=0.1")
+    assert {verdict for verdict, _ in lines.values()} <= {"ok", "skipped"} and lines["same spaces"] == ("ok", "12 observed numbers, 1 role"), lines
+    lines = against(folder, "foraging", *original, "--set", "env.penalty=0.5")
+    assert lines["same rewards"][0] == "FAILED" and "the reward is -0.5, and the original's is 0; " in lines["same rewards"][1], lines
+    lines = against(folder, "foraging", *original, "--set", "env.sight=3")
+    assert lines["same observations"][0] == "FAILED", lines

@@ -206,9 +206,9 @@ class RoundTrip : public testing::Test {
 
 TEST_F(RoundTrip, APrintedConfigurationIsTheSameInAllFields) {
   const std::vector<std::string> envs = {
-      "cartpole",     "acrobot",        "mountain_car",  "pendulum",
-      "simple_tag",   "tag_continuous", "tag_gridworld", "continuous_mountain_car",
-      "simple_spread"};
+      "cartpole",      "acrobot",        "mountain_car",  "pendulum",
+      "simple_tag",    "tag_continuous", "tag_gridworld", "continuous_mountain_car",
+      "simple_spread", "foraging"};
   std::map<std::string, int> seen;  // by algorithm, kind of network and so on
   for (int k = 0; k < kConfigurations && !HasFailure(); ++k) {
     Draw draw(static_cast<std::uint64_t>(k));

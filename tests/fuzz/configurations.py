@@ -23,6 +23,7 @@ GAMES = {
     "tag_continuous": Game(["tagger", "runner"], entities=True, table=True, team="num_taggers"),
     "simple_tag": Game(["adversary", "good_agent"], entities=True, team="num_adversaries"),
     "simple_spread": Game(["agent"], entities=True, streams=("state",), team="num_agents"),
+    "foraging": Game(["player"], streams=("state",), team="players"),
 }
 ACTORS = ("DDPG", "SAC", "TD3")
 TEAMS = ("VDN", "QMIX")
@@ -110,6 +111,9 @@ class Draws:
             env |= {"num_adversaries": self.of(1, 2), "num_good_agents": self.of(1, 2), "num_landmarks": self.of(0, 6)}
         elif name == "simple_spread":
             env |= {"num_agents": self.of(1, 2, 3, 5)}
+        elif name == "foraging":
+            env |= {"players": self.of(1, 2, 3, 5), "field_size": self.of(3, 5, 8)}
+            self.maybe(env, 0.4, max_num_food=[1, 4], sight=[1, 8], force_coop=[True, False], penalty=[0.1])
         self.maybe(env, 0.15, reset=["fixed", "pool"] + ([] if self.valid else ["given"]))
         if env.get("reset") == "pool" and (self.valid or self.chance(0.6)):
             env["reset_pool_size"] = self.of(1, 3, 50)
