@@ -82,6 +82,7 @@ class Loader {
     for (const Layer& layer : layers_) read_sections(layer);
     const bool env_is_good = problems_.empty();
     if (env_is_good) spec_ = checked_spec();
+    if (env_is_good && has_shipped_) leave_out_other_roles(layers_.front());
     config_.policies = env_is_good ? default_policies(spec_) : std::vector<PolicySettings>{};
     const bool have_policies =
         env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
@@ -151,6 +152,30 @@ class Loader {
       problems_.add(named.place, "name = " + named.name, "must be " + config_.name + ", as the file is");
     }
     layers_.push_back({std::move(tree), true});
+    has_shipped_ = true;
+  }
+
+  // A parameter may change which roles there are. Policies that the environment's own file names after others
+  // are left out.
+  void leave_out_other_roles(Layer& shipped) {
+    Node* const section = shipped.tree.find("policy");
+    if (section == nullptr || !section->is_map()) return;
+    const bool replaced = std::any_of(layers_.begin() + 1, layers_.end(), [](const Layer& layer) {
+      return layer.names_policies && layer.tree.find("policy") != nullptr;
+    });
+    std::erase_if(section->entries, [&](const Node::Entry& policy) {
+      if (policy.key == "shared" || policy.value.find("roles") != nullptr ||
+          policy.value.find("agents") != nullptr)
+        return false;
+      const bool known = std::any_of(spec_.roles.begin(), spec_.roles.end(),
+                                     [&](const Role& role) { return role.name == policy.key; });
+      if (!known && !replaced)
+        config_.notes.push_back(concat("policy \"", policy.key, "\" (", policy.key_place.brief(),
+                                       ") is left out: with these parameters there is no such role"));
+      return !known;
+    });
+    if (section->entries.empty())
+      std::erase_if(shipped.tree.entries, [](const Node::Entry& entry) { return entry.key == "policy"; });
   }
 
   // Returns a section of the layer, or null if it is missing or not a section.
@@ -234,6 +259,7 @@ class Loader {
   EnvironmentAccess access_;
   std::vector<std::string> env_fields_;
   std::vector<Layer> layers_;
+  bool has_shipped_ = false;         // the first layer is the environment's own file
   std::vector<std::string> unused_;  // keys without effect
   std::vector<std::string> paths_;   // of all settings, once asked for
   Config config_;

@@ -41,6 +41,20 @@ TEST_F(Load, LaterLayersCountMore) {
   EXPECT_FALSE(config.origins.contains("trainer.num_envs"));
 }
 
+TEST_F(Load, PoliciesOfTheEnvironmentsOwnFileAfterRolesThatAreNotThereAreLeftOut) {
+  write("configs/chase.yaml", "policy: {tagger: {algorithm: A2C}, runner: {}, chaser: {algorithm: DQN}}\n");
+  const Config config = load({.env = "chase", .search = {"configs"}});
+  ASSERT_EQ(config.policies.size(), 2u);
+  EXPECT_STREQ(config.policies[0].algorithm->name(), "A2C");
+  EXPECT_EQ(config.policies[1].name, "runner");
+  EXPECT_THAT(config.notes, testing::ElementsAre("policy \"chaser\" (configs/chase.yaml:1) is left out: with "
+                                                 "these parameters there is no such role"));
+  write("a.yaml", "policy: {shared: {algorithm: A2C}}\n");
+  const Config replaced = load({.env = "chase", .file = "a.yaml", .search = {"configs"}});
+  ASSERT_EQ(replaced.policies.size(), 1u);
+  EXPECT_TRUE(replaced.notes.empty());
+}
+
 TEST_F(Load, ResetsAreStaggeredWhereRolloutsAreShorterThanEpisodes) {
   const auto staggers = [&](const std::string& trainer, const std::string& learner) {
     write("a.yaml", "env: {episode_length: 49}\ntrainer: {num_envs: 10, " + trainer +
