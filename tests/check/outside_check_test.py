@@ -308,6 +308,34 @@ def foraging_state(env):
     return {"row": [p.position[0] for p in game.players], "col": [p.position[1] for p in game.players], "level": [p.level for p in game.players],
             "food_row": [f[0] for f in food], "food_col": [f[1] for f in food], "food_level": [f[2] for f in food], "spawned": game._food_spawned}
 
+
+def word(agent):
+    return int(np.argmax(agent.state.c)) if agent.state.c.any() else -1
+
+def speaker_state(env):
+    world = env.unwrapped.world
+    return tag_state(env) | {"goal": world.landmarks.index(world.agents[0].goal_b), "message": word(world.agents[0])}
+
+def reference_state(env):
+    world = env.unwrapped.world
+    return tag_state(env) | {"goal": [world.landmarks.index(a.goal_b) for a in reversed(world.agents)], "message": [word(a) for a in world.agents]}
+
+def adversary_state(env):
+    world = env.unwrapped.world
+    return tag_state(env) | {"goal": world.landmarks.index(world.agents[0].goal_a)}
+
+def reference(**options):
+    """simple_reference_v3, whose 50 actions are two heads."""
+    from mpe2 import simple_reference_v3
+    from pettingzoo.utils import BaseParallelWrapper
+    heads = spaces.MultiDiscrete([5, 10])
+    class TwoHeads(BaseParallelWrapper):
+        def action_space(self, agent):
+            return heads
+        def step(self, actions):
+            return super().step({agent: int(move + 5 * word) for agent, (move, word) in actions.items()})
+    return TwoHeads(simple_reference_v3.parallel_env(**options))
+
 def read_too_little(env):
     return {"x": [1.0, 2.0]}
 
@@ -542,3 +570,27 @@ def test_foraging_is_that_of_lbforaging(folder):
     assert lines["same rewards"][0] == "FAILED" and "the reward is -0.5, and the original's is 0; " in lines["same rewards"][1], lines
     lines = against(folder, "foraging", *original, "--set", "env.sight=3")
     assert lines["same observations"][0] == "FAILED", lines
+
+# Of each game that talks or deceives: its original, the function of the state, observed numbers and roles, arguments of ours and of the original
+# that mean the same, and settings of ours alone with what shows them.
+MPE2 = {
+    "simple_speaker_listener": ("pettingzoo:mpe2.simple_speaker_listener_v4", "speaker_state", "14 observed numbers, 2 roles",
+                                ("episode_length=40", '{"max_cycles": 40}'), ("acceleration=4", "same observations")),
+    "simple_reference": ("bad:reference", "reference_state", "21 observed numbers, 1 role", ("local_ratio=0.2", '{"local_ratio": 0.2}'),
+                         ("local_ratio=0.4", "same rewards")),
+    "simple_adversary": ("pettingzoo:mpe2.simple_adversary_v3", "adversary_state", "18 observed numbers, 2 roles",
+                         ("num_good_agents=3", '{"N": 3}'), ("dt=0.11", "same observations")),
+}
+
+
+@pytest.mark.parametrize("name", MPE2)
+def test_games_of_mpe2_are_the_same(folder, name):
+    pytest.importorskip("mpe2")
+    module, function, extent, (ours, theirs), (other, where) = MPE2[name]
+    original = [module, "--state", f"bad:{function}"]
+    lines = against(folder, name, *original)
+    assert {verdict for verdict, _ in lines.values()} <= {"ok", "skipped"} and lines["same spaces"] == ("ok", extent), lines
+    lines = against(folder, name, *original, "--set", f"env.{ours}", "--kwargs", theirs)
+    assert {verdict for verdict, _ in lines.values()} <= {"ok", "skipped"}, lines
+    lines = against(folder, name, *original, "--set", f"env.{other}")
+    assert lines[where][0] == "FAILED", lines

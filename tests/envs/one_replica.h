@@ -35,6 +35,7 @@ class OneReplica {
       rows.left.resize(agents);
       rows.active.resize(agents);
       rows.observations.resize(agents * stride);
+      rows.mask.resize(role.action_mask ? agents * static_cast<std::size_t>(role.action.choices()) : 0);
       RunView& view = view_.runs[rows_.size() - 1];
       view.observation_stride = static_cast<int>(stride);
       view.action = rows.actions.data();
@@ -42,6 +43,7 @@ class OneReplica {
       view.agent_terminated = rows.left.data();
       view.active = rows.active.data();
       view.observation = rows.observations.data();
+      view.action_mask = role.action_mask ? rows.mask.data() : nullptr;
     }
     const ReplicaHeader fresh;
     std::memcpy(block_.data(), &fresh, sizeof(fresh));
@@ -102,6 +104,13 @@ class OneReplica {
     const float* const row = rows_[role].observations.data() + slot * stride;
     return {row, row + spec_.roles[role].observation_size()};
   }
+  // Which choices are legal, of a role that declares action_mask.
+  std::vector<int> action_mask(int agent) const {
+    const auto [role, slot] = place(agent);
+    const auto width = static_cast<std::size_t>(spec_.roles[role].action.choices());
+    const std::uint8_t* const mask = rows_[role].mask.data() + slot * width;
+    return {mask, mask + width};
+  }
   float reward(int agent) const { return rows_[place(agent).role].rewards[place(agent).slot]; }
   bool left(int agent) const { return rows_[place(agent).role].left[place(agent).slot] != 0; }
   bool terminated() const { return terminated_ != 0; }
@@ -113,7 +122,7 @@ class OneReplica {
   struct Rows {
     std::vector<std::int32_t> actions;
     std::vector<float> rewards, observations;
-    std::vector<std::uint8_t> left, active;
+    std::vector<std::uint8_t> left, active, mask;
   };
   struct Place {
     std::size_t role, slot;

@@ -24,7 +24,11 @@ GAMES = {
     "simple_tag": Game(["adversary", "good_agent"], entities=True, team="num_adversaries"),
     "simple_spread": Game(["agent"], entities=True, streams=("state",), team="num_agents"),
     "foraging": Game(["player"], streams=("state",), team="players"),
+    "simple_speaker_listener": Game(["speaker", "listener"], streams=("state",)),
+    "simple_reference": Game(["agent"], streams=("state",)),
+    "simple_adversary": Game(["adversary", "agent"], entities=True, streams=("state",)),
 }
+UNLIKE = ("simple_tag", "simple_speaker_listener", "simple_adversary")  # their roles have other spaces
 ACTORS = ("DDPG", "SAC", "TD3")
 TEAMS = ("VDN", "QMIX")
 VALUES = ("PQN", "PQN-VDN", "PQN-QMIX", "DQN", *TEAMS)
@@ -70,7 +74,7 @@ class Draws:
         self.offline = self.recordings is not None and self.game.recorded is not None and self.chance(0.15)
         env = self.game.recorded if self.offline else self.environment(name)
         roles = self.game.roles
-        names = ["shared"] if len(roles) > 1 and not self.offline and self.chance(0.4) and name != "simple_tag" else roles
+        names = ["shared"] if len(roles) > 1 and not self.offline and self.chance(0.4) and name not in UNLIKE else roles
         policies = {policy: self.policy() for policy in names}
         count = env.get(self.game.team, 1)
         if names == roles and not self.offline and count > 1 and self.chance(0.3):  # two teams of the first role
@@ -114,6 +118,8 @@ class Draws:
         elif name == "foraging":
             env |= {"players": self.of(1, 2, 3, 5), "field_size": self.of(3, 5, 8)}
             self.maybe(env, 0.4, max_num_food=[1, 4], sight=[1, 8], force_coop=[True, False], penalty=[0.1])
+        elif name == "simple_adversary":
+            env |= {"num_good_agents": self.of(1, 2, 4)}
         self.maybe(env, 0.15, reset=["fixed", "pool"] + ([] if self.valid else ["given"]))
         if env.get("reset") == "pool" and (self.valid or self.chance(0.6)):
             env["reset_pool_size"] = self.of(1, 3, 50)

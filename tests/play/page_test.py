@@ -20,7 +20,8 @@ from playwright.sync_api import sync_playwright
 GAMES = {
     "tag_continuous": ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=40", "--set",
                        "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 160],
-    "tag_gridworld": [], "simple_tag": [], "simple_spread": [], "foraging": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
+    "tag_gridworld": [], "simple_tag": [], "simple_spread": [], "foraging": [],
+    "simple_adversary": [], "simple_reference": [], "simple_speaker_listener": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
     "continuous_mountain_car": ["--set", "env.episode_length=60"],
 }
 

@@ -19,7 +19,8 @@ import wdtrain  # noqa: E402
 
 CLASSIC = {"cartpole": "CartPole-v1", "mountain_car": "MountainCar-v0", "acrobot": "Acrobot-v1", "pendulum": "Pendulum-v1",
            "continuous_mountain_car": "MountainCarContinuous-v0"}
-MANY = {"tag_gridworld": {}, "tag_continuous": {"num_runners": 10, "episode_length": 60}, "simple_tag": {}, "simple_spread": {}, "foraging": {}}
+MANY = {"tag_gridworld": {}, "tag_continuous": {"num_runners": 10, "episode_length": 60}, "simple_tag": {}, "simple_spread": {}, "foraging": {},
+        "simple_speaker_listener": {"one_role": True}, "simple_reference": {}, "simple_adversary": {}}
 MODES = gymnasium.vector.AutoresetMode
 
 
