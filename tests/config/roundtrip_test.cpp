@@ -35,7 +35,8 @@ bool same_among(const AlgorithmChoice& a, const AlgorithmChoice& b) {
 
 bool same(const AlgorithmChoice& a, const AlgorithmChoice& b) {
   return same_among<A2cSettings, PpoSettings, IppoSettings, MappoSettings, ReinforceSettings, PqnSettings,
-                    BcSettings, DqnSettings, DdpgSettings, Td3Settings, SacSettings>(a, b);
+                    BcSettings, DqnSettings, DdpgSettings, Td3Settings, SacSettings, PqnVdnSettings,
+                    PqnQmixSettings, VdnSettings, QmixSettings>(a, b);
 }
 
 // The bindings name every field: a new one does not compile until it is compared.
@@ -132,6 +133,10 @@ class RoundTrip : public testing::Test {
     for (const PolicySettings& policy : now_.config.policies)
       settings.push_back("policy." + policy.name + ".model.separate_value=false");
     if (attempt(settings)) return;
+    std::vector<std::string> mixed = settings;
+    for (const PolicySettings& policy : now_.config.policies)
+      mixed.push_back("policy." + policy.name + ".model.critic_reads=[state]");
+    if (attempt(mixed)) return;
     settings.insert(settings.end(), {"trainer.num_envs=64", "trainer.train_batch_size=64"});
     if (attempt(settings)) return;
     settings.back() = "trainer.train_batch_size=64k";
