@@ -220,7 +220,7 @@ TEST_F(RoundTrip, APrintedConfigurationIsTheSameInAllFields) {
   for (int k = 0; k < kConfigurations && !HasFailure(); ++k) {
     Draw draw(static_cast<std::uint64_t>(k));
     if (k % kLayers == 0) begin(draw.one_of(envs));
-    if (draw.chance(0.3)) change_algorithm(draw);
+    if (draw.chance(0.4)) change_algorithm(draw);
     if (draw.chance(0.2)) change_network(draw);
     if (draw.chance(0.2)) change_cast(draw);
     change_settings(draw);
