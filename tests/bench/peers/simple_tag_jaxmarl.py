@@ -20,7 +20,7 @@ STEPS, REPLICAS = 100, 64  # rollout of configs/simple_tag.yaml
 ROLES = {"adversary": ("adversary_0", "adversary_1", "adversary_2"), "good_agent": ("agent_0",)}
 
 
-def make(**arguments):
+def make(name="MPE_simple_tag_v3", **arguments):
     """Redirects output during the import to stderr; at the descriptor level, because one of the imports
     replaces sys.stdout."""
     stdout = os.dup(1)
@@ -29,7 +29,7 @@ def make(**arguments):
     sys.stdout.flush(), sys.__stdout__.flush()
     os.dup2(stdout, 1)
     os.close(stdout)
-    return jaxmarl.make("MPE_simple_tag_v3", **arguments)
+    return jaxmarl.make(name, **arguments)
 
 
 class SimpleTag:
