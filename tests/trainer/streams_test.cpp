@@ -266,7 +266,7 @@ TEST(Streams, WhatACriticCannotReadIsRefused) {
       refused("critic_reads: [observation, board]"),
       HasSubstr("policy.shared.model.critic_reads = [observation, board]: the value is an output of the "
                 "actor's network, and has none of its own: set separate_value: true"));
-  EXPECT_THAT(refused("critic_reads: [board]", "DQN, batch_size: 16"), HasSubstr("has no critic"));
+  EXPECT_THAT(refused("critic_reads: [board]", "DQN, batch_size: 16"), HasSubstr("neither a critic"));
   EXPECT_THAT(refused("separate_value: true, critic_reads: [board, image]"),
               HasSubstr("model.critic_reads = [board, image]: streams of uint8 are for modules"));
   EXPECT_THAT(refused("separate_value: true, critic_reads: [picture]"),
