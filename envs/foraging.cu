@@ -90,7 +90,13 @@ struct Foraging {
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.once([=, &s] {
       const int size = p.field_size;
-      int low[3] = {0, 0, 0};  // the lowest levels so far, in order; 0: none yet
+      int low = 0, second = 0, third = 0;         // the lowest levels so far; 0: none yet
+      const auto sink = [](int& at, int level) {  // keeps the lower one, and returns the other
+        const bool takes = level != 0 && (at == 0 || level < at);
+        const int before = at;
+        at = takes ? level : before;
+        return takes ? before : level;
+      };
       for (int i = 0; i < p.players; ++i) {
         const int cell =
             draw_cell(random, i, size, [&](int row, int col) { return !has_player(s, i, row, col); });
@@ -98,16 +104,9 @@ struct Foraging {
         s.col[i] = cell % size;
         s.level[i] =
             p.min_player_level + random.integer(i, kLevel, p.max_player_level - p.min_player_level + 1);
-        int level = s.level[i];
-        for (int& other : low) {
-          const int before = other;
-          const bool takes = before == 0 || level < before;
-          other = takes ? level : before;
-          level = takes ? before : level;
-          if (level == 0) break;
-        }
+        sink(third, sink(second, sink(low, s.level[i])));
       }
-      const int most = p.max_food_level > 0 ? p.max_food_level : low[0] + low[1] + low[2];
+      const int most = p.max_food_level > 0 ? p.max_food_level : low + second + third;
       const int least = p.force_coop ? most : p.min_food_level, inner = size - 2;  // no food on the border
       int spawned = 0;
       for (int f = 0; f < p.max_num_food; ++f) {

@@ -42,8 +42,8 @@ STAGED = {f"staged_{what}<wd::{distribution}>" for what in ("loss", "sample")
           for distribution in ("Categorical", "Gaussian", "Greedy", "Gsde", "Point", "SquashedGaussian", "StateGaussian")}
 READ_BYTES = {"admit_replica", "append_word", "attention_weights_of", "choices_loss_row", "choices_target_row", "column_moments_of", "decide_kernel", "draw_opponent", "draw_unit", "follow_episodes", "keep_row", "gather_word", "gather_word_of", "loss_row", "normalize_target",
               "pool_backward_of", "pool_piece", "prioritize_replica", "random_action_row", "chunk_kernel<Moments>", "reward_sums_column", "row_moments_kernel", "returns_column",
-              "one_chunk_kernel<(Into)0, Moments>", "sample_row", "take_action", "td_loss_item", "td_loss_row", "td_target_row", "things_row_backward", "transitions_of_row"}
-WRITE_BYTES = {"append_word", "decide_kernel", "draw_opponent", "draw_unit", "gather_word", "gather_word_of", "keep_row", "returns_column", "thing_of", "transitions_of_row"}
+              "one_chunk_kernel<(Into)0, Moments>", "sample_row", "take_action", "td_loss_item", "td_loss_row", "td_target_row", "team_loss_row", "team_reward_row", "team_target_row", "team_value_row", "things_row_backward", "transitions_of_row"}
+WRITE_BYTES = {"append_word", "decide_kernel", "draw_opponent", "draw_unit", "gather_word", "gather_word_of", "keep_row", "returns_column", "team_reward_row", "thing_of", "transitions_of_row"}
 
 
 def move_bytes(instructions):

@@ -23,14 +23,20 @@ const Candidate kLearners[] = {
     {"MAPPO",
      "algorithm: MAPPO, lr: 5e-3, num_epochs: 4, normalize_value: true, entropy_coeff: 0.05, model: "
      "{separate_value: true, critic_reads: [state]}"},
-    {"DQN", "algorithm: DQN, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, 0.05]]"},
-    {"VDN", "algorithm: VDN, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, 0.05]]"},
+    {"DQN",
+     "algorithm: DQN, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, "
+     "0.05]]"},
+    {"VDN",
+     "algorithm: VDN, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, "
+     "0.05]]"},
     {"QMIX",
-     "algorithm: QMIX, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, 0.05]], "
+     "algorithm: QMIX, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, "
+     "0.05]], "
      "model: {critic_reads: [state]}"},
     {"PQN", "algorithm: PQN, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]]"},
     {"PQN-VDN", "algorithm: PQN-VDN, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]]"},
-    {"PQN-QMIX", "algorithm: PQN-QMIX, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]], model: {critic_reads: [state]}"}};
+    {"PQN-QMIX",
+     "algorithm: PQN-QMIX, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]], model: {critic_reads: [state]}"}};
 
 float paid_in(const std::string& game, int first, int second) {
   if (game == "climbing") {
@@ -43,11 +49,11 @@ float paid_in(const std::string& game, int first, int second) {
 
 // What the most likely actions are paid after 40,000 steps.
 float found(const std::string& game, const Candidate& learner, int seed) {
-  const Experiment setup = make_setup(
-      "payoffs", {"env.game=" + game, "trainer.num_envs=16", "trainer.train_batch_size=400",
-                  "trainer.total_steps=40_000", "trainer.seed=" + std::to_string(seed),
-                  std::string("policy={shared: {gamma: 0.9, ") + learner.settings + "}}",
-                  "policy.shared.model.fc_dims=[32]"});
+  const Experiment setup =
+      make_setup("payoffs", {"env.game=" + game, "trainer.num_envs=16", "trainer.train_batch_size=400",
+                             "trainer.total_steps=40_000", "trainer.seed=" + std::to_string(seed),
+                             std::string("policy={shared: {gamma: 0.9, ") + learner.settings + "}}",
+                             "policy.shared.model.fc_dims=[32]"});
   Trainer trainer(setup.config, *setup.environment, {});
   while (trainer.counts().env_steps < setup.config.trainer.total_steps) trainer.iterate();
   PolicyBuffers& buffers = trainer.trajectory().policies()[0];
