@@ -126,7 +126,7 @@ def test_every_command_and_option_of_the_help_is_completed_and_in_the_manual(scr
     ("wdtrain --set trainer.cuda_graphs=", ["true", "false"]),
     ("wdtrain --set trainer.stop_return=", ["none"]),
     ("wdtrain --env cartpole --set policy.shared.algo", ["policy.shared.algorithm="]),
-    ("wdtrain --env cartpole --set policy.shared.algorithm=P", ["PPO", "PQN"]),
+    ("wdtrain --env cartpole --set policy.shared.algorithm=P", ["PPO", "PQN", "PQN-QMIX", "PQN-VDN"]),
     ("wdtrain --env cartpole --set policy.shared.clip_p", ["policy.shared.clip_param="]),
     ("wdtrain --env cartpole --set env.grid_l", []),
     ("wdtrain --env tag_gridworld --set env.grid_l", ["env.grid_length="]),

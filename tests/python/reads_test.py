@@ -35,6 +35,8 @@ SHARED = {  # policy.shared, which acts for all three agents of simple_spread
     "entities": "algorithm: PPO, model: {input: entities, pool: mean, normalize_input: true, separate_value: true,"
                 " critic_reads: [observation, state]}",
     "values": "algorithm: PQN, model: {dueling: true, separate_value: false, reads: [observation, state, agent_id]}",
+    "qmix": "algorithm: QMIX, %s, mixer_dim: 5, model: {separate_value: false, critic_reads: [state]}" % MEMORY,
+    "pqn_vdn": "algorithm: PQN-VDN, model: {separate_value: false, reads: [observation, agent_id]}",
     "sac": "algorithm: SAC, %s, model: {separate_value: false, critic_reads: [observation, state, agent_id], critic_dims: [32]}" % MEMORY,
     "sac_linear": "algorithm: SAC, %s, model: {fc_dims: [], separate_value: false, critic_reads: [state, agent_id]}" % MEMORY,
 }
@@ -53,6 +55,32 @@ def folder(tmp_path_factory):
            "--set", "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, critic_reads: [observation, agent_id]}}}" % MEMORY,
            "--run_dir", place / "td3")
     return place
+
+
+def test_the_value_of_a_team(folder):
+    """The mixer against loops over agents and units (Rashid et al. 2018, figure 2)."""
+    run = package.Run(folder / "qmix")
+    mixer, weights = run.policy().mixer, run.weights()
+    generator = numpy.random.default_rng(1)
+    values, state = generator.normal(size=(7, 3)).astype("f"), generator.normal(size=(7, 18)).astype("f")
+    in_game = generator.integers(0, 2, size=(7, 3))
+    in_game[0] = 0
+    found = mixer(values, {"state": state}, in_game).detach().numpy()
+    for row in range(7):
+        hidden = numpy.maximum(weights["mixer.layers.0.weight"] @ state[row] + weights["mixer.layers.0.bias"], 0)
+        numbers = weights["mixer.head.weight"] @ hidden + weights["mixer.head.bias"]
+        total = numbers[25]
+        for k in range(5):
+            x = numbers[15 + k] + sum(values[row, i] * in_game[row, i] * abs(numbers[5 * i + k]) for i in range(3))
+            total += abs(numbers[20 + k]) * (x if x > 0 else numpy.exp(x) - 1)
+        assert found[row] == pytest.approx(total if in_game[row].any() else 0, rel=1e-4, abs=1e-5), row
+    sums = package.Run(folder / "pqn_vdn").policy().mixer
+    assert sums(values).numpy() == pytest.approx(values.sum(1), rel=1e-5)
+    assert package.Run(folder / "values").policy().mixer is None
+    with pytest.raises(package.RunError, match="3 agents"):
+        mixer(values[:, :2], {"state": state})
+    with pytest.raises(package.RunError, match="'state' is missing"):
+        mixer(values)
 
 
 def relative(values, own):
