@@ -101,9 +101,9 @@ struct CriticShape {
 // Whether the activations of a rollout are kept for the update.
 enum Reuse : int { kReuseNo, kReuseYes, kReuseAuto };
 
-// How the value of what a team does, all agents of a policy in one replica, follows from the values of what its
-// agents do (wd/kernels/team.h): not at all, as their sum, or by a network that reads the state of the game
-// and whose output rises with each of them.
+// How the value of what a team does, all agents of a policy in one replica, follows from the values of what
+// its agents do (wd/kernels/team.h): not at all, as their sum, or by a network that reads the state of the
+// game and whose output rises with each of them.
 struct Mixer {
   enum Kind { kNone, kSum, kMonotone };
 

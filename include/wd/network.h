@@ -148,8 +148,8 @@ std::vector<InputPart> input_parts(const PolicyLayout& layout,
                                    const std::vector<std::string>& names = {InputPart::kObservation});
 
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
-// value if there is no critic, or the values of all choices; then the critic, with model.separate_value; or the
-// network of the mixer, which reads what model.critic_reads names.
+// value if there is no critic, or the values of all choices; then the critic, with model.separate_value; or
+// the network of the mixer, which reads what model.critic_reads names.
 std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
                                        PolicyOutput output, Device device, Precision precision,
                                        const at::Tensor& input_norm = {}, const Mixer& mixer = {});

@@ -129,8 +129,8 @@ class Policy {
   Model* critics() const;
   const CriticShape& critic_shape() const;
   std::size_t action_part() const;  // which part of the critics' input the action is
-  // The network that computes the weights of the team's mixer (wd/kernels/team.h): the second one of the model.
-  // It has one row for all agents of a replica, whose input is critic_input(). Null: there is none.
+  // The network that computes the weights of the team's mixer (wd/kernels/team.h): the second one of the
+  // model. It has one row for all agents of a replica, whose input is critic_input(). Null: there is none.
   const Network* mixer() const;
   TeamMixer team_mixer() const;
   Device device() const;

@@ -36,8 +36,9 @@ struct ReplayBatch {
 class Replay {
  public:
   // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards; team: rows
-  // are those of TeamTargetArgs (wd/kernels/team.h). Throws UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a
-  // state, or if too little is recorded; std::runtime_error naming a file that cannot be read.
+  // are those of TeamTargetArgs (wd/kernels/team.h). Throws UsageError if the batch cannot be shared equally
+  // by replicas and ranks, if the policy's network has a state, or if too little is recorded;
+  // std::runtime_error naming a file that cannot be read.
   Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale,
          bool team = false);
 

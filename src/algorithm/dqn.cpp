@@ -8,9 +8,9 @@
 // (wd/kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a
 // time; each of several heads takes its best choice, and Q is the sum over heads.
 //
-// VDN and QMIX are the same for teams: all agents of the policy in one replica, whose rewards are added up, and
-// whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h). With double Q-learning,
-// each agent's best action is chosen by its own Q.
+// VDN and QMIX are the same for teams: all agents of the policy in one replica, whose rewards are added up,
+// and whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h). With double
+// Q-learning, each agent's best action is chosen by its own Q.
 #include <ATen/ATen.h>
 
 #include <string>

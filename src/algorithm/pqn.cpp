@@ -7,8 +7,8 @@
 // advantage of generalized advantage estimation plus the value. Differences from the paper's code: Adam
 // in place of RAdam; each of several heads takes its best choice, and Q is the sum over heads.
 //
-// PQN-VDN and PQN-QMIX are the same for teams: all agents of the policy in one replica, whose rewards are added
-// up, and whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h).
+// PQN-VDN and PQN-QMIX are the same for teams: all agents of the policy in one replica, whose rewards are
+// added up, and whose value Q_tot is mixed from those of its agents' actions (wd/kernels/team.h).
 #include <ATen/ATen.h>
 
 #include <array>

@@ -62,9 +62,9 @@ float found(const std::string& game, const Candidate& learner, int seed) {
   return paid_in(game, action[0].item<int>(), action[1].item<int>());
 }
 
-// IPPO and MAPPO climb to the action that is best while the other still draws, as published (Papoudakis et al.
-// 2021); sums of values cannot tell a good action from one that is good with a certain partner. A claim that an
-// algorithm finds the optimum would need all seeds.
+// IPPO and MAPPO climb to the action that is best while the other still draws, as published (Papoudakis et
+// al. 2021); sums of values cannot tell a good action from one that is good with a certain partner. A claim
+// that an algorithm finds the optimum would need all seeds.
 TEST(Coordination, WhatIsFoundBesideTheOptimum) {
   const char* const asked = std::getenv("WD_SEEDS");
   const int seeds = asked == nullptr ? 2 : std::atoi(asked);

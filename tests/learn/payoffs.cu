@@ -1,6 +1,6 @@
-// payoffs.cu: two players choose one of three actions at the same time, and both are paid what a table says: the
-// climbing game and the penalty game (Claus and Boutilier, "The dynamics of reinforcement learning in cooperative
-// multiagent systems", 1998).
+// payoffs.cu: two players choose one of three actions at the same time, and both are paid what a table says:
+// the climbing game and the penalty game (Claus and Boutilier, "The dynamics of reinforcement learning in
+// cooperative multiagent systems", 1998).
 #include <wd/env.h>
 
 struct Payoffs {
