@@ -17,6 +17,7 @@ from checkpoint.runs import EVERY, WDTRAIN, left, options, resume, run
 
 GAMES = [("tag_gridworld", "PPO"), ("tag_continuous", "PQN, epsilon: [[0, 1], [672, 0.1]]"), ("tag_continuous", "A2C"), ("cartpole", "PPO"), ("tag_continuous", "PPO", 12, "trainer.precision=bf16"),
          ("tag_gridworld", "DQN, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150, target_every: 112, prioritized: true, n_step: 2", 12, "trainer.intervals=iterations"),
+         ("tag_gridworld", "VDN, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150, target_every: 112", 12, "trainer.intervals=iterations"),
          ("pendulum", "TD3, batch_size: 16, replay_ratio: 0.9, buffer_size: 300, learning_starts: 150, random_steps: 120, noise_damping: 0.2, model: {separate_value: false}", 12, "trainer.intervals=iterations"),
          ("pendulum", "SAC, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150, prioritized: true, model: {separate_value: false, distribution: gsde, noise_every: 5}", 12, "trainer.intervals=iterations"),
          ("tag_continuous", "PPO", 12, "trainer.observations=table"), ("tag_continuous", "PPO, normalize_value: true, normalize_reward: true"),
