@@ -6,6 +6,17 @@
 
 namespace wd {
 
+// Calls f(column) with the legal choice of each head that is best by `select`; heads without one are left out.
+template <typename F>
+WD_FN void each_best_choice(const ActionLayout& layout, const float* select, const std::uint8_t* legal,
+                            const F& f) {
+  for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++]) {
+    const std::uint8_t* const own = legal == nullptr ? nullptr : legal + first;
+    const int best = Softmax::likeliest(select + first, own, layout.head_size[h]);
+    if (own == nullptr || own[best] != 0) f(first + best);
+  }
+}
+
 WD_FN void td_target_row(const TdTargetArgs& args, std::int64_t row) {
   const ActionLayout& layout = args.layout;
   const int K = args.quantiles;
@@ -13,17 +24,12 @@ WD_FN void td_target_row(const TdTargetArgs& args, std::int64_t row) {
   for (int k = 0; k < K; ++k) target[k] = args.reward[row];
   const float discount = args.discount[row];
   if (discount == 0.0f) return;
-  const float* select = args.select + row * args.select_stride;
-  const float* value = args.value + row * args.value_stride;
-  const std::uint8_t* legal = args.legal == nullptr ? nullptr : args.legal + row * layout.columns();
-  for (int h = 0; h < layout.num_heads; ++h) {
-    const int n = layout.head_size[h], best = Softmax::likeliest(select, legal, n);
-    if (legal == nullptr || legal[best] != 0)
-      for (int k = 0; k < K; ++k) target[k] += discount * value[best * K + k];
-    select += n;
-    value += n * K;
-    legal = legal == nullptr ? nullptr : legal + n;
-  }
+  const float* const select = args.select + row * args.select_stride;
+  const float* const value = args.value + row * args.value_stride;
+  const std::uint8_t* const legal = args.legal == nullptr ? nullptr : args.legal + row * layout.columns();
+  each_best_choice(layout, select, legal, [=](int column) {
+    for (int k = 0; k < K; ++k) target[k] += discount * value[column * K + k];
+  });
 }
 
 struct LossAndSlope {
@@ -47,13 +53,19 @@ struct TdRow {
   }
 };
 
-// The value of the row's action, or of its quantile k.
-WD_FN float value_of_action(const TdLossArgs& args, const float* output, std::int64_t row, int k) {
-  const std::int32_t* const action = args.action + row * args.layout.num_heads;
+// The value of an action, [heads], or its quantile k of K.
+WD_FN float value_of_action(const ActionLayout& layout, const float* output, const std::int32_t* action,
+                            int K = 1, int k = 0) {
   float value = 0.0f;
-  for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++])
-    value += output[(first + action[h]) * args.quantiles + k];
+  for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
+    value += output[(first + action[h]) * K + k];
   return value;
+}
+
+// The weight of a row's loss.
+template <typename Args>
+WD_FN float weight_of_row(const Args& args, std::int64_t row) {
+  return args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
 }
 
 WD_FN int num_targets(const TdLossArgs& args) { return args.targets > 0 ? args.targets : args.quantiles; }
@@ -109,11 +121,11 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t network, std::int64_
   const float* const target = args.target + row * J;
   const TdRow of = TdRow::of(args, network, row);
   float* const grad = of.grad;
-  const float weight = args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
+  const float weight = weight_of_row(args, row);
   for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
   float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
   for (int k = 0; k < K && weight != 0.0f; ++k) {
-    const float value = value_of_action(args, of.output, row, k);
+    const float value = value_of_action(layout, of.output, action, K, k);
     LossAndSlope one;
     if (K == 1 && J == 1) {
       one = huber_of(target[0] - value, args.huber);

@@ -67,40 +67,24 @@ WD_FN void team_value_row(const TeamValueArgs& args, std::int64_t team) {
       plays ? MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q) : 0.0f;
 }
 
-// The value of the best legal choices of one agent.
-WD_FN float best_value(const ActionLayout& layout, const float* select, const float* value,
-                       const std::uint8_t* legal) {
-  float sum = 0.0f;
-  for (int h = 0; h < layout.num_heads; ++h) {
-    const int n = layout.head_size[h], best = Softmax::likeliest(select, legal, n);
-    if (legal == nullptr || legal[best] != 0) sum += value[best];
-    select += n;
-    value += n;
-    legal = legal == nullptr ? nullptr : legal + n;
-  }
-  return sum;
-}
-
 WD_FN void team_target_row(const TeamTargetArgs& args, std::int64_t team) {
   const int A = args.mixer.agents, choices = args.layout.columns();
   float* const q = args.q + team * A;
   float reward = 0.0f, discount = 0.0f;
   for (int i = 0; i < A; ++i) {
     const std::int64_t row = team * A + i;
-    const std::uint8_t* const legal = args.legal == nullptr ? nullptr : args.legal + row * choices;
     reward += args.reward[row];
     discount = max(discount, args.discount[row]);
-    q[i] = args.discount[row] == 0.0f ? 0.0f
-                                      : best_value(args.layout, args.select + row * args.select_stride,
-                                                   args.value + row * args.value_stride, legal);
+    q[i] = 0.0f;
+    if (args.discount[row] == 0.0f) continue;
+    const float* const value = args.value + row * args.value_stride;
+    each_best_choice(args.layout, args.select + row * args.select_stride,
+                     args.legal == nullptr ? nullptr : args.legal + row * choices,
+                     [=](int column) { q[i] += value[column]; });
   }
   args.target[team] = reward;
   if (discount != 0.0f)
     args.target[team] += discount * MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q);
-}
-
-WD_FN float team_weight(const TeamLossArgs& args, std::int64_t row) {
-  return args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
 }
 
 // Sets q to the values of what the agents of a team did, and the gradients of their rows to 0. Returns the
@@ -110,13 +94,11 @@ WD_FN float values_of_team(const TeamLossArgs& args, std::int64_t first_row, flo
   float weight = 0.0f;
   for (int i = 0; i < args.mixer.agents; ++i) {
     const std::int64_t row = first_row + i;
-    const float* const output = args.output + row * args.output_stride;
-    const std::int32_t* const action = args.action + row * layout.num_heads;
-    const float own = team_weight(args, row);
+    const float own = weight_of_row(args, row);
     weight = max(weight, own);
-    q[i] = 0.0f;
-    for (int h = 0, first = 0; own != 0.0f && h < layout.num_heads; first += layout.head_size[h++])
-      q[i] += output[first + action[h]];
+    q[i] = own == 0.0f ? 0.0f
+                       : value_of_action(layout, args.output + row * args.output_stride,
+                                         args.action + row * layout.num_heads);
     for (int c = 0; c < layout.columns(); ++c) args.output_grad[row * args.grad_stride + c] = 0.0f;
   }
   return weight;
@@ -147,12 +129,12 @@ WD_FN void team_loss_row(const TeamLossArgs& args, std::int64_t team) {
   const auto grad_of = [&](std::int64_t row) { return args.output_grad + row * args.grad_stride; };
   mixer.gradient(q, -weight * loss.slope, weights_grad, [&](int i, float part) {
     const std::int64_t row = first_row + i;
-    if (team_weight(args, row) != 0.0f) grad_of(row)[action_of(row)[0]] += part;
+    if (weight_of_row(args, row) != 0.0f) grad_of(row)[action_of(row)[0]] += part;
   });
   for (std::int64_t row = first_row; row < first_row + A; ++row)  // the other heads have the same gradient
     for (int h = 1, first = layout.head_size[0]; h < layout.num_heads; first += layout.head_size[h++])
       grad_of(row)[first + action_of(row)[h]] =
-          team_weight(args, row) != 0.0f ? grad_of(row)[action_of(row)[0]] : 0.0f;
+          weight_of_row(args, row) != 0.0f ? grad_of(row)[action_of(row)[0]] : 0.0f;
 }
 
 WD_FN void team_reward_row(const TeamRewardArgs& args, std::int64_t team) {

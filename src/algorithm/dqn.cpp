@@ -45,6 +45,9 @@ class Dqn final : public ReplayAlgorithm {
   void before_update(std::int64_t update) override;
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) override;
   at::Tensor values(const Network& network, const Lane& lane) const;
+  template <typename Args>
+  void value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                  Args& targets) const;
   void pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   void team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
@@ -108,19 +111,17 @@ at::Tensor Dqn::values(const Network& network, const Lane& lane) const {
   return quantiles_ == 1 ? workspace.output : ValuesNetwork::of(network)->quantiles(workspace);
 }
 
-void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  const Queue queue = current_queue(device_);
-  const ActionLayout& layout = policy_.action_layout();
+// Computes the values of the next states, and what their targets follow from.
+template <typename Args>
+void Dqn::value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                     Args& targets) const {
   const Network &online = policy_.model().network(0), &target = target_.network(0);
   const NetworkInput next = policy_.input(batch.next, begin, end);
   target.forward(next, lane.of(target));
   if (settings_.double_q) online.forward(next, lane.of(online));
   const at::Tensor& select = lane.of(settings_.double_q ? online : target).output;
   const at::Tensor value = values(target, lane);
-  TdTargetArgs targets;
-  targets.rows = end - begin;
-  targets.layout = layout;
-  targets.quantiles = quantiles_;
+  targets.layout = policy_.action_layout();
   targets.select = select.const_data_ptr<float>();
   targets.select_stride = select.stride(0);
   targets.value = value.const_data_ptr<float>();
@@ -129,6 +130,16 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   targets.reward = batch.reward.const_data_ptr<float>() + begin;
   targets.discount = batch.discount.const_data_ptr<float>() + begin;
   targets.target = lane.rows("target").mutable_data_ptr<float>();
+}
+
+void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  const Queue queue = current_queue(device_);
+  const ActionLayout& layout = policy_.action_layout();
+  const Network& online = policy_.model().network(0);
+  TdTargetArgs targets;
+  targets.rows = end - begin;
+  targets.quantiles = quantiles_;
+  value_next(lane, batch, begin, end, targets);
   td_target(queue, targets);
 
   const PolicyPass now = policy_.forward(lane, batch.now, begin, end);
@@ -158,22 +169,8 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
 }
 
 void Dqn::team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  const Network &online = policy_.model().network(0), &target = target_.network(0);
-  const NetworkInput next = policy_.input(batch.next, begin, end);
-  target.forward(next, lane.of(target));
-  if (settings_.double_q) online.forward(next, lane.of(online));
   TeamTargetArgs targets;
-  targets.layout = policy_.action_layout();
-  const at::Tensor &select = lane.of(settings_.double_q ? online : target).output,
-                   &value = lane.of(target).output;
-  targets.select = select.const_data_ptr<float>();
-  targets.select_stride = select.stride(0);
-  targets.value = value.const_data_ptr<float>();
-  targets.value_stride = value.stride(0);
-  targets.legal = legal_of(batch.next, begin);
-  targets.reward = batch.reward.const_data_ptr<float>() + begin;
-  targets.discount = batch.discount.const_data_ptr<float>() + begin;
-  targets.target = lane.rows("target").mutable_data_ptr<float>();
+  value_next(lane, batch, begin, end, targets);
   mixing_.target(lane, target_, batch.next, begin, end, targets);
 
   const PolicyPass now = policy_.forward(lane, batch.now, begin, end);
@@ -254,7 +251,6 @@ std::unique_ptr<Algorithm> DqnSettings::make(const AlgorithmContext& context) co
 }
 
 VdnSettings::VdnSettings() { mixer.kind = Mixer::kSum; }
-
 QmixSettings::QmixSettings() { mixer.kind = Mixer::kMonotone; }
 
 WD_REGISTER_ALGORITHM(DqnSettings);

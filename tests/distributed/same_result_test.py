@@ -68,6 +68,19 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
+def expect_the_same_with_more_workers(folder, arguments, one):
+    """one: rows of the training with one worker, whose run is in folder/1."""
+    for workers in (2, 4):
+        rows, _ = trained(folder / str(workers), *arguments, workers=workers)
+        for moment in ("first_moment", "second_moment"):
+            alone, together = (tensors(folder / run, "optimizer/shared")[moment] for run in ("1", str(workers)))
+            assert distance(alone, together) < 1e-5, (workers, moment)
+        for row, expected in zip(rows, one, strict=True):
+            for key, value in expected.items():
+                if value is not None and not any(local in key for local in LOCAL):
+                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+
+
 @pytest.mark.parametrize("reads", ["[observation, state]", "[state, agent_id]"])
 def test_a_critic_of_the_state_learns_as_with_one_worker(reads, tmp_path):
     spread = ["--env", "simple_spread", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "200", *EVERY,
@@ -75,16 +88,7 @@ def test_a_critic_of_the_state_learns_as_with_one_worker(reads, tmp_path):
               "policy={shared: {algorithm: MAPPO, num_epochs: 1, num_minibatches: 4, adam_epsilon: 1e-3, lr: 1e-3, normalize_value: true, "
               f"model: {{fc_dims: [24], activation: tanh, separate_value: true, critic_reads: {reads}}}}}}}", "--total_steps", "400"]
     one, _ = trained(tmp_path / "1", *spread, workers=1)
-    for workers in (2, 4):
-        folder = tmp_path / str(workers)
-        rows, _ = trained(folder, *spread, workers=workers)
-        for moment in ("first_moment", "second_moment"):
-            alone = tensors(tmp_path / "1", "optimizer/shared")[moment]
-            assert distance(alone, tensors(folder, "optimizer/shared")[moment]) < 1e-5, (workers, moment)
-        for row, expected in zip(rows, one, strict=True):
-            for key, value in expected.items():
-                if value is not None and not any(local in key for local in LOCAL):
-                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+    expect_the_same_with_more_workers(tmp_path, spread, one)
 
 
 TEAMS = {"PQN-VDN": "num_epochs: 1, num_minibatches: 4", "PQN-QMIX": "num_epochs: 1, num_minibatches: 4, mixer_dim: 4, hypernet_dims: [9]",
@@ -101,16 +105,7 @@ def test_teams_learn_as_with_one_worker(algorithm, tmp_path):
               f"model: {{fc_dims: [24], activation: tanh, separate_value: false{reads}}}}}}}", "--total_steps", "400"]
     one, _ = trained(tmp_path / "1", *spread, workers=1)
     assert one[-1]["shared/updates"] > 0 and one[-1]["shared/grad_norm"] > 0
-    for workers in (2, 4):
-        folder = tmp_path / str(workers)
-        rows, _ = trained(folder, *spread, workers=workers)
-        for moment in ("first_moment", "second_moment"):
-            alone = tensors(tmp_path / "1", "optimizer/shared")[moment]
-            assert distance(alone, tensors(folder, "optimizer/shared")[moment]) < 1e-5, (workers, moment)
-        for row, expected in zip(rows, one, strict=True):
-            for key, value in expected.items():
-                if value is not None and not any(local in key for local in LOCAL):
-                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+    expect_the_same_with_more_workers(tmp_path, spread, one)
 
 
 ACTORS = {"DDPG": "noise_damping: 0.3, model: {separate_value: false, activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {separate_value: false, activation: tanh, fc_dims: [32, 16], quantiles: 3}",
