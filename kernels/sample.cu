@@ -81,7 +81,7 @@ bool enqueue_staged_sample(const Enqueue& enqueue) {
 }  // namespace
 
 void sample(void* stream, const SampleArgs& args) {
-  if (args.rows == 0 || enqueue_staged_sample({stream, args})) return;
+  if (args.rows == 0 || (args.output != nullptr && enqueue_staged_sample({stream, args}))) return;
   for_each<sample_row>(stream, "sample", args.rows, args);
 }
 

@@ -47,13 +47,13 @@ WD_FN float plain_value(const SampleArgs& args, float value) {
 
 // Where the numbers of a row are.
 struct SampleInput {
-  const float* output;        // [columns]
+  const float* output;        // [columns], or null
   const float* value;         // null: there are no values
   const std::uint8_t* legal;  // [columns], or null
 };
 
 WD_FN SampleInput input_of(const SampleArgs& args, std::int64_t row) {
-  return {args.output + row * args.output_stride,
+  return {args.output == nullptr ? nullptr : args.output + row * args.output_stride,
           args.value_in == nullptr ? nullptr : args.value_in + row * args.value_stride,
           args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns()};
 }

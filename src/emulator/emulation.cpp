@@ -1,6 +1,7 @@
 // emulation.cpp: the limits of a launch, its shared memory, and its blocks, which run one after another.
 #include "wd/emulator/emulation.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -51,6 +52,7 @@ class Gpu {
         std::memset(shared_ + kMaxSharedBytes - statics_, 0xff, statics_);
         races_.begin_block(b, grid.threads, shared_, kMaxSharedBytes);
         block_.run(grid.threads, body, order_);
+        check_behind_shared();
       }
     } catch (const Refusal& refusal) {
       error_ = refusal.error;
@@ -70,6 +72,17 @@ class Gpu {
                                " of its shared memory, of which the launch asked for ", dynamic_, " bytes"));
   }
 
+  // check_shared() sees each access, but only where races are looked for. This sees what a block wrote.
+  void check_behind_shared() const {
+    const std::byte *const end = shared_ + dynamic_, *const limit = shared_ + kMaxSharedBytes - statics_;
+    const std::byte* const changed =
+        std::find_if(end, std::min(end + kGuarded, limit), [](std::byte b) { return b != std::byte{0xff}; });
+    if (changed == std::min(end + kGuarded, limit)) return;
+    throw BadAccess(wd::concat("block (", here.block.x, ", ", here.block.y, ", ", here.block.z,
+                               ") wrote to byte ", changed - shared_,
+                               " of its shared memory, of which the launch asked for ", dynamic_, " bytes"));
+  }
+
   std::byte* dynamic_shared() const { return shared_; }
 
   // Static variables are at the end of the memory, in the order in which a launch first uses them.
@@ -86,6 +99,7 @@ class Gpu {
 
  private:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
+  static constexpr std::ptrdiff_t kGuarded = 1024;  // bytes behind dynamic shared memory
   static std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
   Gpu() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kMaxSharedBytes))) {}

@@ -477,8 +477,8 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
       Network::Workspace& own = lane.of(*self.critic());
       self.critic()->forward(self.step_input(buffers, t, begin, end, true, false), own);
       pass.rows = end - begin;
-      pass.output = pass.value = own.output.const_data_ptr<float>();
-      pass.output_stride = pass.value_stride = static_cast<int>(own.output.stride(0));
+      pass.value = own.output.const_data_ptr<float>();
+      pass.value_stride = static_cast<int>(own.output.stride(0));
     } else {
       pass = self.forward(lane, self.step_pass(buffers, t, begin, end, false), nullptr, 0, false);
     }

@@ -147,6 +147,21 @@ TEST(EmulatedGpu, SharedMemoryBeginsAsNaN) {
   }
 }
 
+__global__ void write_behind_shared() {
+  reinterpret_cast<float*>(wd::cuda::dynamic_shared())[threadIdx.x + 1] = 1.0f;
+}
+
+TEST(EmulatedGpu, SeesWhatABlockWritesBehindItsSharedMemory) {
+  set_order(Order::kForward);
+  const auto launched = [](std::size_t bytes) { launch(write_behind_shared, {2, 4, nullptr, bytes}); };
+  launched(20);
+  EXPECT_THAT(
+      [&] { launched(16); },
+      testing::ThrowsMessage<std::exception>(testing::HasSubstr(
+          "block (0, 0, 0) wrote to byte 16 of its shared memory, of which the launch asked for 16")));
+  launched(20);
+}
+
 // --- Limits ---
 
 __global__ void nothing(int* ran) { *ran = 1; }

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "src/nets/linear.h"
-#include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
-#include "tests/kernels/random_data.h"
-#include "wd/policy_gradient.h"
+#include "tests/policy/passes.h"
 
 namespace wd {
 namespace {
@@ -18,13 +16,6 @@ at::Tensor random_matrix(Draws& draws, std::int64_t rows, std::int64_t columns, 
   const at::Tensor wide =
       at::tensor(draws.uniforms(rows * stride, -1.0f, 1.0f)).view({rows, stride}).to(at::kBFloat16);
   return wide.to(at::kCUDA).to(type).narrow(1, 0, columns);
-}
-
-at::Tensor exact(const at::Tensor& x) { return x.cpu().to(at::kDouble); }
-
-void expect_near(const at::Tensor& found, const at::Tensor& expected, double tolerance) {
-  EXPECT_LT((exact(found) - expected).abs().max().item<double>(),
-            tolerance * expected.abs().max().item<double>());
 }
 
 struct Shape {
@@ -105,54 +96,14 @@ TEST(Linear, SeveralMatricesAtATime) {
   }
 }
 
-class Passes : public testing::TestWithParam<std::tuple<Precision, Activation, bool, bool>> {};
+class Passes : public testing::TestWithParam<PassesCase> {};
 
 TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
   WD_SKIP_WITHOUT_GPU();
-  const auto [precision, activation, separate, layer_norm] = GetParam();
-  Spec spec;
-  spec.roles = {
-      {.name = "agent", .count = 3, .observation = {{"o", 29}}, .action = ActionSpace::discrete({3, 4})}};
-  spec.time_limit = 100;
-  ModelSettings model;
-  model.fc_dims = {40, 20};
-  model.activation = activation;
-  model.separate_value = separate;
-  model.layer_norm = layer_norm;
-  model.init_method = kTorchDefault;
-  const auto stored = precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32;
-  at::Tensor gradients[2], values[2];
-  for (const bool cuda : {false, true}) {
-    const Device device{cuda ? DeviceKind::kCuda : DeviceKind::kCpu};
-    Trajectory trajectory({spec, {"agent"}, {0}, 6, 50, device, {stored}});
-    PolicyBuffers& buffers = trajectory.policies()[0];
-    Draws draws(5);
-    const at::Tensor seen = buffers.observation.narrow(3, 0, 29);
-    seen.copy_(at::tensor(draws.uniforms(seen.numel(), -2.0f, 2.0f)).view(seen.sizes()));
-    for (const at::Tensor& numbers : {buffers.advantage, buffers.target})
-      numbers.copy_(at::tensor(draws.uniforms(numbers.numel(), -1.0f, 1.0f)).view(numbers.sizes()));
-    buffers.mask.fill_(1);
-    // On a CPU tf32 is fp32, so this compares the GPU's rounding.
-    Policy policy(buffers, model, 0, 7, 256, device, cuda || precision != kTf32 ? precision : kFp32);
-    for (int t = 0; t <= 6; ++t) policy.evaluate(buffers, t);
-    values[cuda] = buffers.value.cpu().clone();
-    PolicyGradient(policy).accumulate(whole_batch(buffers, 6), {});
-    std::vector<at::Tensor> parts;
-    const at::Tensor flat = policy.gradients().cpu();
-    for (const NamedTensor& p : policy.named_parameters())
-      parts.push_back(
-          flat.as_strided(p.tensor.sizes(), p.tensor.strides(), p.tensor.storage_offset()).flatten());
-    gradients[cuda] = at::cat(parts).clone();
-  }
-  const double tolerance = precision == kFp32 ? 2e-5 : 3e-3;
-  expect_near(values[1], exact(values[0]), tolerance);
-  expect_near(gradients[1], exact(gradients[0]), tolerance);
-  EXPECT_GT(gradients[0].abs().max().item<float>(), 0.01f);
+  expect_passes_of_the_cpu(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Passes,
-                         testing::Combine(testing::Values(kFp32, kTf32, kBf16), testing::Values(kRelu, kTanh),
-                                          testing::Bool(), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(All, Passes, passes_cases());
 
 }  // namespace
 }  // namespace wd
