@@ -13,7 +13,7 @@ usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR]
                     and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR, for example from gpu_pack.sh
-  --call 1          where time on a GPU is short, two calls that take at most 12 minutes together. The first measures: parts
+  --call 1          where time on a GPU is short, two calls that take at most 14 minutes together. The first measures: parts
                     kernels,profile,sweep,small
   --call 2          the second compares with peers and tests: parts peers,check
   --parts LIST      some of kernels,profile,sweep,small,peers,check,bench,tests,learn,sanitize,install (all of them, in this
@@ -314,13 +314,13 @@ if has small; then  # games whose time is that of starting kernels, without the 
   done
   bench_step act_bf16 12 --mode act $(precision bf16)
 fi
-if has peers; then for kind in fp32 tf32; do step "peers_$kind" 60 peers "$kind"; done; fi
+if has peers; then for kind in fp32 tf32; do step "peers_$kind" 90 peers "$kind"; done; fi
 if has check; then
   step doctor 15 examine
   step_beside twins_gpu_test 20 gpu_test kernels/twins_gpu_test.cpp
   step_beside linear_gpu_test 20 gpu_test policy/linear_gpu_test.cpp
   step_beside executor_gpu_test 20 gpu_test parity/executor_gpu_test.cpp
-  step_beside graph_gpu_test 60 gpu_test trainer/graph_gpu_test.cpp
+  step_beside graph_gpu_test 120 gpu_test trainer/graph_gpu_test.cpp
 fi
 if has bench; then
   bench_step env 45 --mode env
