@@ -332,8 +332,8 @@ if has bench; then
   step sweep_envs 100 bench sweep_envs "${game[@]}" "${measured[@]}" --mode env --sweep "num_envs=$first_envs"
 fi
 if has tests; then
+  step kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp  # measures, so it runs alone
   step_beside commands_gpu_test 160 gpu_test cli/commands_gpu_test.py
-  step_beside kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
   step_beside nccl_cuda_gpu_test 20 gpu_test distributed/nccl_cuda_gpu_test.cpp
   for env in cartpole tag_gridworld simple_tag tag_continuous; do step_beside "parity_$env" 25 parity "$env"; done
 fi

@@ -68,7 +68,9 @@ inline void expect_passes_of_the_cpu(const PassesCase& c) {
   }
   const double tolerance = precision == kFp32 ? 2e-5 : 3e-3;
   expect_near(values[1], exact(values[0]), tolerance);
-  expect_near(gradients[1], exact(gradients[0]), tolerance);
+  // A ReLU passes a gradient or not, and rounding decides where its input is near 0: single numbers differ.
+  const at::Tensor expected = exact(gradients[0]), error = exact(gradients[1]) - expected;
+  EXPECT_LT(error.norm().item<double>(), tolerance * expected.norm().item<double>());
   EXPECT_GT(gradients[0].abs().max().item<float>(), 0.01f);
 }
 
