@@ -2,12 +2,14 @@
 
     python3 tests/learn/rows.py list
     python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write] [--device cuda] [--together 5] [--json FILE]
+    python3 tests/learn/rows.py write FILE
     python3 tests/learn/rows.py table
 
 `run` trains the row's configuration with every seed, two at a time with one thread each on the CPU, judges every run by
 fresh episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends
 with 1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
-rewrites the table; `table` only rewrites the table. `--json` also writes it to a file: on a GPU, the only way to keep it.
+rewrites the table; `table` only rewrites the table. `--json` writes it to a file: on a GPU, the only way to keep it. `write`
+stores what such a file has of a CPU.
 The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
@@ -146,9 +148,9 @@ def table(rows):
         algorithm = f"[{row['algorithm']}](../../{row['config']})" + "".join(f", {setting}" for setting in changed)
         lines.append(f"| {row['environment']} | {algorithm} | {'<br>'.join(targets)} | {'<br>'.join(sources)} | {'<br>'.join(found)} "
                      f"| {text_of(measured['env_steps'])} | {text_of(measured['seconds'])} | `python3 tests/learn/rows.py run {row['name']}` |")
-    lines += ["", f"Median [quartiles] over the seeds {rows[0]['measured']['seeds'][0]} to {rows[0]['measured']['seeds'][-1]}. Times are those of whole "
-              "trainings by the clock, with one thread, two at a time, on a machine with other work:", ""]
-    lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}" for row in rows]
+    lines += ["", "Median [quartiles] over the seeds. Times are those of whole trainings by the clock, with one thread, two at a time, on a machine "
+              "with other work:", ""]
+    lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}, seeds {row['measured']['seeds'][0]} to {row['measured']['seeds'][-1]}" for row in rows]
     for row in rows:
         lines += ["", f"![{row['name']}: {' and '.join(curves_of(row))}]({row['name']}.svg)"]
     return "\n".join(lines) + "\n"
@@ -166,6 +168,15 @@ def write_table(rows, docs=DOCS):
     page.write_text(with_table(page.read_text(), rows))
 
 
+def write(row, measured, curves, rows, docs):
+    row["measured"] = measured
+    save(rows, docs)
+    (docs / f"{row['name']}.svg").write_text(
+        picture(f"{row['name']}: {' and '.join(curves_of(row))}, seeds {', '.join(map(str, measured['seeds']))}", curves)
+    )
+    write_table(rows, docs)
+
+
 def run(row, options, rows, docs):
     seeds = options.seeds
     measured, curves = measure(row, seeds, options.device, options.together)
@@ -176,11 +187,17 @@ def run(row, options, rows, docs):
     if options.json:
         options.json.write_text(json.dumps({"row": row["name"], "judged": row["judged"], "measured": measured, "curves": curves}) + "\n")
     if options.write:
-        row["measured"] = measured
-        save(rows, docs)
-        (docs / f"{row['name']}.svg").write_text(picture(f"{row['name']}: {' and '.join(curves_of(row))}, seeds {', '.join(map(str, seeds))}", curves))
-        write_table(rows, docs)
+        write(row, measured, curves, rows, docs)
     return all(holds(judged, values) for judged, values in zip(row["judged"], measured["values"], strict=True))
+
+
+def write_file(file, rows, docs):
+    """Stores what `run --json` wrote, if the row is still judged alike."""
+    found = json.loads(file.read_text())
+    (row,) = [row for row in rows if row["name"] == found["row"]]
+    if found["judged"] != row["judged"]:
+        raise SystemExit(f"{file}: {row['name']} is judged in another way now: run it again")
+    write(row, found["measured"], found["curves"], rows, docs)
 
 
 def main(arguments=None, docs=DOCS):
@@ -188,6 +205,7 @@ def main(arguments=None, docs=DOCS):
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     commands.add_parser("table")
+    commands.add_parser("write").add_argument("file", type=pathlib.Path)
     runs = commands.add_parser("run")
     rows = load(docs)
     runs.add_argument("row", choices=[row["name"] for row in rows])
@@ -204,6 +222,9 @@ def main(arguments=None, docs=DOCS):
         return 0
     if options.command == "table":
         write_table(rows, docs)
+        return 0
+    if options.command == "write":
+        write_file(options.file, rows, docs)
         return 0
     if options.write and options.device != "cpu":
         parser.error("the table is of the CPU: --json writes the results of a GPU")

@@ -84,6 +84,19 @@ def test_a_row_is_trained_judged_and_written(docs, capsys):
     assert rows.with_table(page, [row]) == page
 
 
+def test_a_file_of_a_run_is_written_later_unless_the_row_has_changed(docs, tmp_path):
+    file = tmp_path / "toy.json"
+    assert rows.main(["run", "toy", "--seeds", "1", "--json", str(file)], docs) == 0
+    assert "measured" not in rows.load(docs)[0]
+    assert rows.main(["write", str(file)], docs) == 0
+    (row,) = rows.load(docs)
+    assert row["measured"] == json.loads(file.read_text())["measured"] and (docs / "toy.svg").is_file()
+    row["judged"][1]["at_most"] = 499
+    rows.save([row], docs)
+    with pytest.raises(SystemExit, match="toy is judged in another way now"):
+        rows.main(["write", str(file)], docs)
+
+
 def test_a_missed_target_is_an_error_and_changes_nothing(docs, capsys):
     row = copy.deepcopy(TOY)
     row["judged"][1]["at_most"] = 8
