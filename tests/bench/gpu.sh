@@ -13,7 +13,7 @@ usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR]
                     and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR, for example from gpu_pack.sh
-  --call 1          where time on a GPU is short, two calls that take at most 14 minutes together. The first measures: parts
+  --call 1          where time on a GPU is short, two calls that take at most 12 minutes together. The first measures: parts
                     kernels,profile,sweep,small
   --call 2          the second compares with peers and tests: parts peers,check
   --parts LIST      some of kernels,profile,sweep,small,peers,check,bench,tests,learn,sanitize,install (all of them, in this
@@ -290,8 +290,8 @@ precision() { echo "--set trainer.precision=$1"; }
 [[ ! $build ]] || step build 600 build_all
 if has kernels; then
   step gpu 10 sees_gpu
-  step warm_up 30 warm_up
-  step kernels 40 kernels
+  step warm_up 20 warm_up
+  step kernels 25 kernels
 fi
 if has profile; then
   step profile_bf16 20 profile bf16 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision bf16)
@@ -300,11 +300,11 @@ if has profile; then
   step profile_shipped_tf32 20 profile shipped_tf32 "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
 fi
 if has sweep; then
-  sweep_step bf16 45 "${size[@]}" $(precision bf16)
-  sweep_step kept_bf16 40 "${size[@]}" $(precision bf16) "${kept[@]}"
+  sweep_step bf16 30 "${size[@]}" $(precision bf16)
+  sweep_step kept_bf16 30 "${size[@]}" $(precision bf16) "${kept[@]}"
   # In tf32, kept activations of 2,048 replicas need more memory than an H100 has: half as many are compared.
-  sweep_step tf32 40 "${half_size[@]}" $(precision tf32)
-  sweep_step kept_tf32 40 "${half_size[@]}" $(precision tf32) "${kept[@]}"
+  sweep_step tf32 30 "${half_size[@]}" $(precision tf32)
+  sweep_step kept_tf32 30 "${half_size[@]}" $(precision tf32) "${kept[@]}"
   step sweep_table 30 bench sweep_table "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table --sweep trainer.precision=tf32,bf16
   step sweep_shipped 30 bench sweep_shipped "${shipped[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16
 fi
@@ -320,7 +320,7 @@ if has check; then
   step_beside twins_gpu_test 20 gpu_test kernels/twins_gpu_test.cpp
   step_beside linear_gpu_test 20 gpu_test policy/linear_gpu_test.cpp
   step_beside executor_gpu_test 20 gpu_test parity/executor_gpu_test.cpp
-  step_beside graph_gpu_test 120 gpu_test trainer/graph_gpu_test.cpp
+  step_beside graph_gpu_test 60 gpu_test trainer/graph_gpu_test.cpp
 fi
 if has bench; then
   bench_step env 45 --mode env
