@@ -15,7 +15,8 @@ struct SampleArgs {
   std::int64_t first_row = 0;  // index of row 0 among all E * A
   int num_agents = 0;          // A
   ActionLayout layout{};
-  // [rows, output_stride]: logits, means or values of choices; null: only value_in is read, and action is null
+  // [rows, output_stride]: logits, means or values of choices; null: only value_in is read, and `action` is
+  // null.
   const float* output = nullptr;
   int output_stride = 0;
   const float* latent = nullptr;  // kGsde: [rows, L], latent_stride apart

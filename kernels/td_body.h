@@ -6,7 +6,8 @@
 
 namespace wd {
 
-// Calls f(column) with the legal choice of each head that is best by `select`; heads without one are left out.
+// Calls f(column) with the legal choice of each head that is best by `select`; heads without one are left
+// out.
 template <typename F>
 WD_FN void each_best_choice(const ActionLayout& layout, const float* select, const std::uint8_t* legal,
                             const F& f) {

@@ -68,8 +68,8 @@ inline void expect_passes_of_the_cpu(const PassesCase& c) {
   }
   const double tolerance = precision == kFp32 ? 2e-5 : 3e-3;
   expect_near(values[1], exact(values[0]), tolerance);
-  // A ReLU passes a gradient or not, and the rounding to tf32 decides where its input is near 0: on an H100 single
-  // numbers differ by 0.6 % of the largest. In bf16 the CPU rounds alike.
+  // A ReLU passes a gradient or not, and the rounding to tf32 decides where its input is near 0: on an H100
+  // single numbers differ by 0.6 % of the largest. In bf16 the CPU rounds alike.
   expect_near(gradients[1], exact(gradients[0]),
               precision == kTf32 && activation == kRelu ? 1e-2 : tolerance);
   EXPECT_GT(gradients[0].abs().max().item<float>(), 0.01f);
