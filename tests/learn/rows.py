@@ -185,15 +185,17 @@ def run(row, options, rows, docs):
         result = "holds" if holds(judged, values) else "MISSED"
         print(f"  {judged['what']}: {text_of(values)}; {' '.join(map(str, target(judged)))}: {result}; seeds {seeds}: {values}")
     if options.json:
-        options.json.write_text(json.dumps({"row": row["name"], "judged": row["judged"], "measured": measured, "curves": curves}) + "\n")
+        options.json.write_text(json.dumps({"row": row["name"], "device": options.device, "judged": row["judged"], "measured": measured, "curves": curves}) + "\n")
     if options.write:
         write(row, measured, curves, rows, docs)
     return all(holds(judged, values) for judged, values in zip(row["judged"], measured["values"], strict=True))
 
 
 def write_file(file, rows, docs):
-    """Stores what `run --json` wrote, if the row is still judged alike."""
+    """Stores what `run --json` wrote on a CPU, if the row is still judged alike."""
     found = json.loads(file.read_text())
+    if found["device"] != "cpu":
+        raise SystemExit(f"{file}: was measured on a GPU, and the table is of the CPU")
     (row,) = [row for row in rows if row["name"] == found["row"]]
     if found["judged"] != row["judged"]:
         raise SystemExit(f"{file}: {row['name']} is judged in another way now: run it again")

@@ -95,6 +95,9 @@ def test_a_file_of_a_run_is_written_later_unless_the_row_has_changed(docs, tmp_p
     rows.save([row], docs)
     with pytest.raises(SystemExit, match="toy is judged in another way now"):
         rows.main(["write", str(file)], docs)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"device": "cuda"}))
+    with pytest.raises(SystemExit, match="was measured on a GPU"):
+        rows.main(["write", str(file)], docs)
 
 
 def test_a_missed_target_is_an_error_and_changes_nothing(docs, capsys):
