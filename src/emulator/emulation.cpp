@@ -74,10 +74,11 @@ class Gpu {
 
   // check_shared() sees each access, but only where races are looked for. This sees what a block wrote.
   void check_behind_shared() const {
-    const std::byte *const end = shared_ + dynamic_, *const limit = shared_ + kMaxSharedBytes - statics_;
+    const std::byte* const begin = shared_ + dynamic_;
+    const std::byte* const end = shared_ + std::min(dynamic_ + kGuarded, kMaxSharedBytes - statics_);
     const std::byte* const changed =
-        std::find_if(end, std::min(end + kGuarded, limit), [](std::byte b) { return b != std::byte{0xff}; });
-    if (changed == std::min(end + kGuarded, limit)) return;
+        std::find_if(begin, end, [](std::byte b) { return b != std::byte{0xff}; });
+    if (changed == end) return;
     throw BadAccess(wd::concat("block (", here.block.x, ", ", here.block.y, ", ", here.block.z,
                                ") wrote to byte ", changed - shared_,
                                " of its shared memory, of which the launch asked for ", dynamic_, " bytes"));
@@ -99,7 +100,7 @@ class Gpu {
 
  private:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
-  static constexpr std::ptrdiff_t kGuarded = 1024;  // bytes behind dynamic shared memory
+  static constexpr std::size_t kGuarded = 1024;  // bytes behind dynamic shared memory
   static std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
   Gpu() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kMaxSharedBytes))) {}

@@ -1,5 +1,5 @@
 // passes.h: values and gradients of a policy on a GPU, real or emulated, against those of the CPU. A step has
-// more rows than a block of any kernel has threads.
+// more rows than a block of the kernels that stage rows in shared memory.
 #pragma once
 
 #include <ATen/ATen.h>
