@@ -13,6 +13,7 @@ from algorithm.recording import Recording, recorded
 NAMES = [
     "ddpg",
     "sac",
+    "sac_blocks",
     "sac_central",
     "sac_choices",
     "sac_choices_central",
@@ -21,6 +22,7 @@ NAMES = [
     "sac_five_critics",
     "sac_fixed",
     "td3",
+    "td3_blocks",
     "td3_central",
     "td3_quantiles",
 ]

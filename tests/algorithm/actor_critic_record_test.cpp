@@ -74,7 +74,7 @@ TEST_P(ActorCriticRecords, Iterations) {
                          {critic_reads}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, settings.algorithm->traits().output,
+  Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, settings.algorithm->traits().output,
                 {settings.algorithm->traits().critics, settings.model.quantiles});
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   EXPECT_FALSE(learner.wants_values());
@@ -227,6 +227,14 @@ INSTANTIATE_TEST_SUITE_P(
                     ActorCase{"td3_central", Td3Settings(), box(),
                               [](AlgorithmSettings&, ModelSettings& model) {
                                 model.critic_reads = {"observation", "state"};
+                              }},
+                    ActorCase{"sac_blocks", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                learn_in_blocks(dynamic_cast<SacSettings&>(settings).replay);
+                              }},
+                    ActorCase{"td3_blocks", Td3Settings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                learn_in_blocks(dynamic_cast<Td3Settings&>(settings).replay);
                               }},
                     ActorCase{"sac_choices_default", SacSettings(), ActionSpace::discrete({5}), nothing}),
     [](const auto& info) { return info.param.name; });

@@ -93,7 +93,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, PolicyOutput::kDistribution);
+  Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, PolicyOutput::kDistribution);
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
   if (c.squashed) buffers.action.mul_(1.5).clamp_(-1.0, 1.0);  // not all of them can be taken

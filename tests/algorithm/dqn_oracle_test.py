@@ -8,7 +8,7 @@ import pytest
 import torch
 from algorithm.recording import Recording, recorded
 
-NAMES = ["conservative", "conservative_quantiles", "double_n_step", "dueling", "parametric", "pinball", "plain", "prioritized", "quantiles", "spaced"]
+NAMES = ["blocks", "conservative", "conservative_quantiles", "double_n_step", "dueling", "parametric", "pinball", "plain", "prioritized", "quantiles", "spaced"]
 
 
 def philox(counter, key):

@@ -60,7 +60,7 @@ TEST_P(DqnRecords, Iterations) {
   Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, PolicyOutput::kValues);
+  Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, PolicyOutput::kValues);
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   EXPECT_FALSE(learner.wants_values());
   EXPECT_FALSE(learner.can_be_undone());
@@ -175,6 +175,13 @@ INSTANTIATE_TEST_SUITE_P(
                   dqn.replay.n_step = 2;
                   dqn.replay.prioritized = true;
                   dqn.replay.importance_exponent = 0.7;
+                }},
+        DqnCase{"blocks",
+                {4},
+                false,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  learn_in_blocks(dqn.replay);
+                  dqn.replay.n_step = 2;
                 }},
         DqnCase{"spaced",
                 {4},

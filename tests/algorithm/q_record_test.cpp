@@ -46,7 +46,7 @@ TEST_P(QRecords, AnUpdate) {
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, PolicyOutput::kValues);
+  Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, PolicyOutput::kValues);
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   const TrainingClock clock = clock_then();
   learner.begin_rollout(clock);

@@ -13,12 +13,15 @@
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/random_data.h"
 #include "wd/algorithm.h"
+#include "wd/detail/blocks.h"
+#include "wd/replay_settings.h"
 #include "wd/safetensors.h"
 
 namespace wd {
 
 inline constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6, kTimeLimit = 6;
 inline constexpr int kIterations = 6;  // of algorithms with a replay memory
+inline constexpr int kChunkRows = 64;  // trainer.chunk_rows
 inline constexpr std::uint64_t kSeed = 21;
 inline constexpr std::int64_t kIteration = 3, kEnvSteps = 1000;
 
@@ -26,6 +29,14 @@ inline TrainingClock clock_then() {
   TrainingClock clock({});
   clock.set(kIteration, kEnvSteps);
   return clock;
+}
+
+// Makes one update per iteration, of a batch whose rows are divided into blocks.
+inline void learn_in_blocks(ReplaySettings& replay) {
+  replay.prioritized = true;
+  replay.batch_size = 7 * kEnvs;
+  replay.replay_ratio = 7.0 / kSteps;
+  EXPECT_GE(Blocks::of(replay.batch_size * kAgents, false, kChunkRows, 1).count, 3);
 }
 
 // Named tensors to be written to a file.

@@ -239,7 +239,7 @@ TEST_P(Records, AnUpdate) {
   fill_trajectory(draws, trajectory, c.as_warpdrives);
   for (std::size_t k = 0; k < spec.streams.size(); ++k)
     fill(buffers.stream_rows[k], draws.uniforms(buffers.stream_rows[k].numel(), -2.0f, 2.0f));
-  Policy policy(buffers, c.settings.model, 0, kSeed, 64, {}, c.precision);
+  Policy policy(buffers, c.settings.model, 0, kSeed, kChunkRows, {}, c.precision);
   for (const NamedTensor& p : policy.named_parameters())
     if (p.name.find(".norm.") != std::string::npos)
       p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));

@@ -8,7 +8,7 @@ from algorithm.dqn_oracle_test import Replay
 from algorithm.recording import Recording, recorded
 
 ROLLOUTS = ["pqn_qmix", "pqn_vdn"]
-REPLAYS = ["qmix", "qmix_n_step", "vdn", "vdn_dueling"]
+REPLAYS = ["qmix", "qmix_blocks", "qmix_n_step", "vdn", "vdn_dueling"]
 TOLERANCE = {"rtol": 1e-5, "atol": 3e-6}  # float against double
 
 

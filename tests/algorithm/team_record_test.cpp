@@ -14,7 +14,7 @@ struct TeamCase {
   std::vector<int> heads;
   bool masks;
   int n_step = 1;
-  bool prioritized = false, double_q = true, dueling = false;
+  bool prioritized = false, double_q = true, dueling = false, blocks = false;
 };
 
 class TeamRecords : public testing::TestWithParam<TeamCase> {
@@ -45,7 +45,7 @@ class TeamRecords : public testing::TestWithParam<TeamCase> {
                        .reads = {settings_.model.all_reads()}});
   }
   Policy policy(const Trajectory& trajectory) const {
-    return {trajectory.policies()[0], settings_, 0, kSeed, 64, {}, kFp32};
+    return {trajectory.policies()[0], settings_, 0, kSeed, kChunkRows, {}, kFp32};
   }
   static void fill_states(Draws& draws, Trajectory& trajectory) {
     const at::Tensor& state = trajectory.policies()[0].stream_rows[0];
@@ -144,6 +144,7 @@ TEST_P(ReplayTeams, Iterations) {
   dqn.replay.batch_size = 2 * kEnvs;
   dqn.replay.replay_ratio = 0.5;
   dqn.replay.learning_starts = kSteps * kEnvs + 1;
+  if (c.blocks) learn_in_blocks(dqn.replay);
   dqn.mixer.units = 4;
   dqn.mixer.hidden = {7};
   Trajectory trajectory = this->trajectory();
@@ -206,7 +207,8 @@ INSTANTIATE_TEST_SUITE_P(
                  .heads = {4},
                  .masks = true,
                  .n_step = 2,
-                 .dueling = true}),
+                 .dueling = true},
+        TeamCase{.name = "qmix_blocks", .algorithm = "QMIX", .heads = {5}, .masks = true, .blocks = true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
