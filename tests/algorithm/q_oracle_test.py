@@ -84,6 +84,15 @@ def test_targets_are_the_lambda_returns_of_the_paper(record):
     assert record["truncated"].sum() > 2 and over.sum() > 5
     torch.testing.assert_close(record["mask"].bool(), valid)
     torch.testing.assert_close(record["target"], expected, **TOLERANCE)
+    learned, values = expected[valid], value[:steps][valid]
+    unexplained = (learned - values).var(correction=0) / learned.var(correction=0)
+    for name, number in {
+        "value_mean": values.mean(),
+        "return_mean": learned.mean(),
+        "return_std": learned.std(correction=0),
+        "explained_variance": 1 - unexplained,
+    }.items():
+        assert record[f"metric.{name}"].item() == pytest.approx(number.item(), rel=1e-5, abs=1e-6), name
 
 
 def test_one_update(record):
