@@ -114,6 +114,16 @@ TEST(ReplayTest, FillsThenLearnsThenFollows) {
   }
 }
 
+// A rollout has 60 steps.
+TEST(ReplayTest, LearnsInTheIterationThatReachesLearningStarts) {
+  for (const auto& [starts, updates] : {std::pair{60, 2.0}, {61, 0.0}}) {
+    const Experiment setup = dqn_setup({concat("learning_starts=", starts)});
+    Trainer trainer(setup.config, *setup.environment, {});
+    trainer.iterate();
+    EXPECT_EQ(metric(trainer, "shared/updates"), updates) << starts;
+  }
+}
+
 TEST(ReplayTest, ExploresByItsSchedule) {
   const Experiment setup = dqn_setup({"epsilon=[[0, 0.9], [120, 0.3]]"});
   Trainer trainer(setup.config, *setup.environment, {});
