@@ -27,6 +27,16 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
   args.record->stopped = args.failed != nullptr && *args.failed != 0 ? 1.0 : 0.0;
 }
 
+// See Learned::follow.
+WD_FN void follow_limited_sum(const RecordLossArgs& args, StepRecord& record) {
+  if (args.rate == nullptr || record.steps == 0.0 || !(args.totals[0] > 0.0)) return;
+  const double mean = args.totals[args.limited] / args.totals[0];
+  double rate = *args.rate;
+  if (mean > 2.0 * args.followed) rate = max(rate / 1.5, 1e-5);
+  if (mean < 0.5 * args.followed) rate = min(rate * 1.5, 1e-2);
+  *args.rate = record.lr = rate;
+}
+
 // Updates the record for the minibatch whose summed gradient has this sum of squares: whether it makes a
 // step, and the factors of the step.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
@@ -38,6 +48,7 @@ WD_FN void decide_step(const AdamArgs& args, double squares) {
     record.stopped = 1.0;
     return;
   }
+  follow_limited_sum(args.losses, record);
   const double inverse_count = input.count > 0.0 ? 1.0 / input.count : 1.0;
   const double norm = sqrt(squares) * inverse_count;
   const bool finite = is_finite(norm + input.check);

@@ -47,6 +47,9 @@ struct RecordLossArgs {
   const double* totals = nullptr;      // [num_sums]
   int num_sums = 0;
   int limited = 0;  // the sum that has a limit; 0: none
+  // A learning rate that follows the mean of the limited sum, and what that mean should be; or null.
+  double* rate = nullptr;
+  double followed = 0.0;
 };
 
 // All of them enqueue.

@@ -74,6 +74,12 @@ struct WorkerShape {
   std::int64_t recorded = 0;  // entries of each replica that trainer.offline gives; 0: none, they are played
 };
 
+// Replicas, and the steps of their rollouts, where they are not given.
+struct UsualShape {
+  std::int64_t num_envs = 64, rollout_steps = 128;
+  bool operator==(const UsualShape&) const = default;
+};
+
 // What an algorithm learns from.
 enum class LearnsFrom {
   kPlay,        // rollouts of the policy
@@ -176,6 +182,10 @@ class AlgorithmSettings {
   // The learning rate, which the autoscaler may scale with the batch.
   virtual Schedule& learning_rate() = 0;
   virtual AlgorithmTraits traits() const { return {}; }
+  // The shape of training that it learns well from, for episodes of this length.
+  virtual UsualShape usual_shape(std::int64_t /*time_limit*/) const { return {}; }
+  // Changes those defaults of a policy's network that are others for this algorithm.
+  virtual void suit(ModelSettings&) const {}
   // What Algorithm::metrics() measures besides the metrics of docs/metrics.md: their names, how values of
   // several workers are reduced, and their meanings. The texts are literals.
   virtual std::vector<OwnMetric> metrics() const { return {}; }
@@ -199,7 +209,7 @@ std::vector<std::string> algorithm_names();
 // The settings of one algorithm, as a copyable value.
 class AlgorithmChoice {
  public:
-  AlgorithmChoice() : AlgorithmChoice(named("A2C")) {}
+  AlgorithmChoice() : AlgorithmChoice(named("PPO")) {}
   // Implicit: settings select their algorithm.
   AlgorithmChoice(const AlgorithmSettings& settings) : settings_(settings.copy()) {}
   AlgorithmChoice(const AlgorithmChoice& other) : settings_(other.settings_->copy()) {}

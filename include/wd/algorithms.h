@@ -25,7 +25,7 @@ class OnPolicySettings : public AlgorithmSettings {
   Schedule max_grad_norm = 0.5;
   bool normalize_advantage = false;
   bool normalize_return = false;
-  bool normalize_value = false;
+  bool normalize_value = true;
   bool normalize_reward = false;
   double adam_epsilon = 1e-8;
   Reuse reuse_activations = kReuseAuto;
@@ -52,6 +52,7 @@ class OnPolicySettings : public AlgorithmSettings {
 // Advantage actor-critic (Mnih et al. 2016), synchronous: one gradient per rollout.
 class A2cSettings final : public OnPolicySettings {
  public:
+  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 64, .rollout_steps = 8}; }
   const char* name() const override { return "A2C"; }
   bool operator==(const A2cSettings&) const = default;
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<A2cSettings>(*this); }
@@ -64,6 +65,7 @@ class PpoSettings : public OnPolicySettings {
   Schedule clip_param = 0.2;
   Schedule vf_clip_param = 0.0;
   Schedule target_kl = 0.0;
+  double adaptive_kl = 0.0;
   int num_epochs = 4;
   int num_minibatches = 4;
 
@@ -72,7 +74,9 @@ class PpoSettings : public OnPolicySettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PpoSettings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const PpoSettings&) const = default;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
   AlgorithmTraits traits() const override;
+  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 64, .rollout_steps = 32}; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
@@ -92,11 +96,13 @@ class MappoSettings final : public IppoSettings {
   const char* name() const override { return "MAPPO"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<MappoSettings>(*this); }
   AlgorithmTraits traits() const override;
+  void suit(ModelSettings& model) const override;
 };
 
 // Monte Carlo policy gradient (Williams 1992): returns of whole episodes, no value function.
 class ReinforceSettings final : public OnPolicySettings {
  public:
+  ReinforceSettings() { normalize_value = false; }
   const char* name() const override { return "REINFORCE"; }
   bool operator==(const ReinforceSettings&) const = default;
   std::unique_ptr<AlgorithmSettings> copy() const override {
@@ -104,6 +110,9 @@ class ReinforceSettings final : public OnPolicySettings {
   }
   void check(const TrainingShape& shape, const Problem& problem) const override;
   std::int64_t wanted_rollout(std::int64_t time_limit) const override { return 2 * time_limit; }
+  UsualShape usual_shape(std::int64_t time_limit) const override {
+    return {.num_envs = 16, .rollout_steps = wanted_rollout(time_limit)};
+  }
   AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 
@@ -116,7 +125,7 @@ class ReinforceSettings final : public OnPolicySettings {
 class PqnSettings : public AlgorithmSettings {
  public:
   Schedule lr = 2.5e-4;
-  Schedule epsilon = 0.1;
+  Schedule epsilon;
   double gamma = 0.99;
   double lambda = 0.95;
   double reward_scale = 1.0;
@@ -128,6 +137,7 @@ class PqnSettings : public AlgorithmSettings {
   double adam_epsilon = 1e-8;
   Mixer mixer = {};  // of PQN-VDN and PQN-QMIX
 
+  PqnSettings();
   const char* name() const override { return "PQN"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PqnSettings>(*this); }
   void describe(Fields& field) override;
@@ -143,6 +153,8 @@ class PqnSettings : public AlgorithmSettings {
   }
   double bytes(const WorkerShape& worker) const override;
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
+  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 64, .rollout_steps = 32}; }
+  void suit(ModelSettings& model) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
@@ -180,6 +192,7 @@ class OffPolicySettings : public AlgorithmSettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
+  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 8, .rollout_steps = 8}; }
   AlgorithmTraits traits() const override;
   // Those of ReplayAlgorithm. An algorithm with networks of its own adds theirs.
   double bytes(const WorkerShape& worker) const override;

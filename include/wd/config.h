@@ -119,6 +119,10 @@ struct PolicySettings {
   AlgorithmChoice algorithm;  // including its settings
   ModelSettings model;
 
+  PolicySettings() { algorithm->suit(model); }
+  // Learns by this algorithm, with its defaults, also for the network. Throws UsageError if there is none.
+  void learn_by(const std::string& algorithm);
+
   // How many different runs and checkpoints `opponents` names.
   int num_opponents() const;
   // All fields but name, opponents and model; selecting another algorithm resets the settings to its
@@ -290,6 +294,8 @@ struct ConfigSources {
   std::vector<Override> overrides = {};
   std::vector<std::filesystem::path> search = {};  // folders that may hold NAME.yaml
   bool shipped = true;                             // false: the environment's own defaults replace NAME.yaml
+  // --algorithm: of all policies that learn, over that of files; empty: as they say.
+  std::string algorithm = {};
 };
 
 using Describe = std::function<void(Fields&)>;

@@ -66,6 +66,11 @@ class Learned {
   void check() const;
   // The moments and step counts of the optimizer: its own tensors, not copies.
   std::vector<NamedTensor> state() const;
+  // The learning rate that begin_update() was given, `rate` [1] float64 on the device, follows the mean of the
+  // limited sum over a minibatch: divided by 1.5 above twice the value, multiplied by 1.5 below half of it, from
+  // 1e-5 to 1e-2 (the adaptive schedule of rsl_rl). Not at the first minibatch of an update, before which nothing
+  // has changed.
+  void follow(const at::Tensor& rate, double value);
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;
   std::vector<double> sums() const;
@@ -90,6 +95,8 @@ class Learned {
   at::Tensor finite_here_;              // [1] int64: 0 once a gradient of this rank was not finite
   at::Tensor loss_record_;              // a LossRecord with its sums, as float64
   const StepRecord* leader_ = nullptr;  // in device memory, or null
+  at::Tensor rate_;                     // that follows the limited sum, or undefined
+  double followed_ = 0.0;
   const std::int64_t* failed_ = nullptr;
   at::Tensor totals_;
   std::optional<bool> stopping_;

@@ -56,6 +56,11 @@ void Learned::begin_update(const double* lr, const double* max_grad_norm, const 
   begin_loss_record(current_queue(device_), {losses_in(loss_record_), adam_->live_record(), limit});
 }
 
+void Learned::follow(const at::Tensor& rate, double value) {
+  rate_ = rate;
+  followed_ = value;
+}
+
 void Learned::begin_step(const at::Tensor& totals, std::optional<bool> stopping) {
   totals_ = totals;
   stopping_ = stopping;
@@ -96,8 +101,13 @@ bool Learned::end_sum_over_ranks() {
 bool Learned::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;
-  adam_->step(model_.gradients(), {losses_in(loss_record_), leader_, totals_.const_data_ptr<double>(),
-                                   names_.count(), names_.limited});
+  RecordLossArgs losses{losses_in(loss_record_), leader_, totals_.const_data_ptr<double>(), names_.count(),
+                        names_.limited};
+  if (rate_.defined()) {
+    losses.rate = rate_.mutable_data_ptr<double>();
+    losses.followed = followed_;
+  }
+  adam_->step(model_.gradients(), losses);
   model_.shadow_is_written();
   if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
   const StepRecord record = adam_->record();

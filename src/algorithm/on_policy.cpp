@@ -53,6 +53,10 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
   step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
   advantage_norm_ = at::zeros({2}, buffers_.value.options());
+  if (plan_.adaptive_kl > 0.0) {
+    adaptive_lr_ = at::full({1}, settings_.lr.points.front().value, doubles);
+    learned_.follow(adaptive_lr_, plan_.adaptive_kl);
+  }
   if (!settings_.normalize_reward) return;
   reward_norm_.emplace(trajectory_, index_, static_cast<float>(settings_.gamma), device_);
   reward_moments_ = at::zeros({kNumMoments}, doubles);
@@ -90,6 +94,7 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
 
 std::vector<NamedTensor> OnPolicy::state() const {
   std::vector<NamedTensor> all = RolloutAlgorithm::state();
+  if (adaptive_lr_.defined()) all.push_back({"adaptive_lr", adaptive_lr_});
   if (reward_norm_)
     for (NamedTensor& named : reward_norm_->state()) all.push_back(std::move(named));
   return all;
@@ -142,7 +147,7 @@ void OnPolicy::end_prepare() {
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
-  start_epochs(coefficients_.value(kLr),
+  start_epochs(adaptive_lr_.defined() ? adaptive_lr_.const_data_ptr<double>() : coefficients_.value(kLr),
                settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
                plan_.target_kl != nullptr ? coefficients_.value(kTargetKl) : nullptr);
 }
@@ -175,7 +180,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
           {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"learning_rate", now[kLr]},
+          {"learning_rate", adaptive_lr_.defined() ? adaptive_lr_.item<double>() : now[kLr]},
           {"updates", record.steps},
           {"empty_minibatches", record.empty}};
 }

@@ -25,6 +25,7 @@ class OnPolicy final : public RolloutAlgorithm {
     const Schedule* clip_param = nullptr;
     const Schedule* vf_clip_param = nullptr;
     const Schedule* target_kl = nullptr;
+    double adaptive_kl = 0.0;  // which the learning rate follows; 0: it is scheduled
   };
 
   // Keeps references to the settings.
@@ -64,6 +65,7 @@ class OnPolicy final : public RolloutAlgorithm {
   at::Tensor target_moments_, value_moments_;
   at::Tensor step_moments_;    // [T, kNumMoments]: of the targets of each step, with normalize_return
   at::Tensor advantage_norm_;  // [2] float32
+  at::Tensor adaptive_lr_;     // [1] float64, with plan_.adaptive_kl
   std::optional<RewardNorm> reward_norm_;
   at::Tensor reward_moments_;          // [kNumMoments], with reward_norm_
   std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun

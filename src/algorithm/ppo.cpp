@@ -19,8 +19,23 @@ void PpoSettings::describe(Fields& field) {
   field("clip_param", clip_param, above(0, 10), "limit of the probability ratio's change");
   field("vf_clip_param", vf_clip_param, {0, 1e9}, "limit of the value's change; 0: off");
   field("target_kl", target_kl, {0, 1e6}, "stop the epochs once the policy has moved this far; 0: off");
+  field("adaptive_kl", adaptive_kl, {0, 1e6},
+        "the learning rate, which begins at lr, follows the KL divergence of minibatches: 1.5 times lower "
+        "above "
+        "twice this value, 1.5 times higher below half of it, from 1e-5 to 1e-2; 0: off");
   field("num_epochs", num_epochs, {1, 1000}, "passes over each rollout");
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
+}
+
+void PpoSettings::check(const TrainingShape& shape, const Problem& problem) const {
+  OnPolicySettings::check(shape, problem);
+  if (adaptive_kl > 0.0 && lr.points.size() > 1)
+    problem("adaptive_kl", concat(adaptive_kl),
+            "excludes a schedule of lr, which is only where it begins: set one number");
+  if (adaptive_kl > 0.0 && num_epochs * num_minibatches == 1)
+    problem(
+        "adaptive_kl", concat(adaptive_kl),
+        "needs more than one optimizer step per rollout, whose first has no divergence: raise num_epochs");
 }
 
 AlgorithmTraits PpoSettings::traits() const {
@@ -40,13 +55,13 @@ std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) co
   plan.clip_param = &clip_param;
   plan.vf_clip_param = &vf_clip_param;
   plan.target_kl = &target_kl;
+  plan.adaptive_kl = adaptive_kl;
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
 
 IppoSettings::IppoSettings() {
   lr = 7e-4;
   max_grad_norm = 10.0;
-  normalize_value = true;
   num_epochs = 10;
   num_minibatches = 1;
 }
@@ -56,6 +71,8 @@ AlgorithmTraits MappoSettings::traits() const {
   traits.values_state = true;
   return traits;
 }
+
+void MappoSettings::suit(ModelSettings& model) const { model.separate_value = true; }
 
 WD_REGISTER_ALGORITHM(PpoSettings);
 WD_REGISTER_ALGORITHM(IppoSettings);

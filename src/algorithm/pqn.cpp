@@ -194,6 +194,12 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
 
 }  // namespace
 
+PqnSettings::PqnSettings() { epsilon.points = {{0.0, 1.0}, {100'000.0, 0.05}}; }
+
+// Without a target network, layer normalization is what keeps the values from growing without limit (section
+// 3 of the paper).
+void PqnSettings::suit(ModelSettings& model) const { model.layer_norm = true; }
+
 void PqnSettings::describe(Fields& field) {
   field("lr", lr, {0, 10}, "learning rate of Adam");
   field("epsilon", epsilon, {0, 1}, "probability that an agent draws its action from the legal choices");

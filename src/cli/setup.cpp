@@ -52,6 +52,8 @@ std::vector<std::string> environment_names() {
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
   arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
   arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
+  arguments.option("--algorithm", algorithm, "NAME",
+                   "how policies learn that files let learn, with this algorithm's own defaults");
   arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
                        "one setting, overrides all files; may be repeated");
   const auto add = [&](const Shorthand& shorthand) {
@@ -69,6 +71,7 @@ ConfigSources ConfigOptions::sources(bool environment_needed) const {
     throw UsageError("no environment: give --env NAME (" + join(environment_names()) + ") or --config FILE");
   }
   ConfigSources sources{env, file, {}, config_folders()};
+  sources.algorithm = algorithm;
   for (const std::string& set : set_) sources.overrides.push_back(parse_override(set));
   for (const auto& value : values_) {
     if (value->text.empty()) continue;

@@ -23,12 +23,12 @@ struct Shorthand {
 // The options, as text, that choose an environment and its configuration.
 class ConfigOptions {
  public:
-  // Adds --env, --config, --set, --device, --threads, and the given shorthands.
+  // Adds --env, --config, --algorithm, --set, --device, --threads, and the given shorthands.
   void add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands = {});
   // Throws UsageError if an environment is needed and neither --env nor --config was given.
   ConfigSources sources(bool environment_needed = true) const;
 
-  std::string env, file;
+  std::string env, file, algorithm;
 
  private:
   struct Value {

@@ -43,11 +43,20 @@ std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
 // that WarpDrive's REINFORCE accepts without effect and adds their names to `unused`.
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused);
 
+// A policy that learns by another algorithm than a file before said.
+struct Switch {
+  std::string policy;
+  AlgorithmChoice before;
+  std::string source;                // of the algorithm before
+  Place asked;                       // of the algorithm now
+  std::vector<std::string> dropped;  // what was said of the algorithm before
+};
+
 // policies.cpp: applies a layer's `policy` section to the policies so far. Policies whose roles it assigns to
 // others are removed. `policies_are_defaults` means that the policies so far are default_policies(); then all
 // of them are removed.
 void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
-                   Problems& problems, Places& places);
+                   Problems& problems, Places& places, std::vector<Switch>& switches);
 
 // Returns one policy per role, which is the default if no file has a `policy` section.
 std::vector<PolicySettings> default_policies(const Spec& spec);

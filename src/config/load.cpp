@@ -89,16 +89,17 @@ class Loader {
           return layer.names_policies && layer.tree.find("policy") != nullptr;
         });
     if (!access_.algorithm.empty())
-      for (PolicySettings& policy : config_.policies)
-        policy.algorithm = AlgorithmChoice::named(access_.algorithm);
+      for (PolicySettings& policy : config_.policies) policy.learn_by(access_.algorithm);
     bool defaults = true;
-    for (const Layer& layer : layers_) {
-      if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_);
+    for (Layer& layer : layers_) {
+      if (&layer == &layers_.back() && !sources_.algorithm.empty()) put_algorithm(layer);
+      if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_, switches_);
       if (layer.names_policies && layer.tree.find("policy") != nullptr) defaults = false;
     }
     for (const Layer& layer : layers_) read_opponents(layer);
     problems_.throw_if_any();
     assign_agents(spec_, config_, problems_, places_);
+    for (const Switch& one : switches_) leave_behind(one);
     validate(spec_, config_, problems_, places_);
     problems_.throw_if_any();
     note_unused();
@@ -204,6 +205,82 @@ class Loader {
     }
   }
 
+  // --algorithm: of the policies that learn, as if --set said so of each.
+  void put_algorithm(Layer& overrides) {
+    const Place place{"--algorithm", 0, 0};
+    const auto add = [&](const std::string& policy) {
+      const Node* section = overrides.tree.find("policy");
+      section = section == nullptr || !section->is_map() ? nullptr : section->find(policy);
+      if (section != nullptr && section->is_map() && section->find("algorithm") != nullptr) return;
+      Node name;
+      name.kind = Node::Kind::kScalar;
+      name.text = sources_.algorithm;
+      name.place = place;
+      put(overrides.tree, "policy." + policy + ".algorithm", std::move(name));
+    };
+    const Node* section = overrides.tree.find("policy");
+    if (overrides.names_policies && section != nullptr && section->is_map()) {
+      std::vector<std::string> names;
+      for (const Node::Entry& entry : section->entries) names.push_back(entry.key);
+      for (const std::string& name : names) add(name);
+    } else {
+      for (const PolicySettings& policy : config_.policies)
+        if (policy.to_train) add(policy.name);
+    }
+  }
+
+  // What a file says of training for the algorithm that it names does not stand in the way of another one: the
+  // shape of rollouts, if that algorithm usually has another; and intervals keep their lengths.
+  void leave_behind(const Switch& one) {
+    const auto policy = std::ranges::find(config_.policies, one.policy, &PolicySettings::name);
+    if (policy == config_.policies.end()) return;  // another one took its place
+    TrainerSettings& trainer = config_.trainer;
+    const std::int64_t batch = trainer.train_batch_size;
+    std::vector<std::string> dropped = one.dropped;
+    const auto is_of_file = [&](const char* path) {
+      const auto place = places_.find(path);
+      return place != places_.end() && place->second.source == one.source;
+    };
+    const auto drop = [&](const char* path, std::int64_t& value, std::int64_t usual) {
+      if (!is_of_file(path)) return;
+      places_.erase(path);
+      value = usual;
+      dropped.emplace_back(path);
+    };
+    const auto usual_shape = [&](const AlgorithmChoice& algorithm) {
+      return algorithm->usual_shape(spec_.time_limit);
+    };
+    const bool all_alike = std::ranges::all_of(config_.policies, [&](const PolicySettings& other) {
+      return !other.to_train || usual_shape(other.algorithm) == usual_shape(policy->algorithm);
+    });
+    if (policy->to_train && all_alike && usual_shape(one.before) != usual_shape(policy->algorithm)) {
+      drop("trainer.num_envs", trainer.num_envs, TrainerSettings().num_envs);
+      drop("trainer.train_batch_size", trainer.train_batch_size, TrainerSettings().train_batch_size);
+    }
+    const bool was_short = one.before->traits().short_iterations;
+    std::string lengths;
+    if (was_short != policy->algorithm->traits().short_iterations && trainer.intervals == kIntervalsAuto) {
+      trainer.intervals = kIntervalsEnvSteps;
+      const std::pair<const char*, std::int64_t*> intervals[] = {
+          {"trainer.canary_freq", &trainer.canary_freq},
+          {"eval.every", &config_.eval.every},
+          {"play.every", &config_.play.every},
+          {"saving.metrics_log_freq", &config_.saving.metrics_log_freq},
+          {"saving.model_params_save_freq", &config_.saving.model_params_save_freq},
+          {"saving.checkpoint_freq", &config_.saving.checkpoint_freq}};
+      for (const auto& [path, every] : intervals) {
+        if (was_short || !is_of_file(path) || *every == 0) continue;
+        *every *= batch;
+        lengths = concat("; its intervals, of iterations of ", batch, " steps, now count environment steps");
+      }
+    }
+    if (dropped.empty()) return;
+    config_.notes.push_back(concat("policy \"", one.policy, "\" is ", policy->algorithm->name(), " (",
+                                   printable(one.asked.brief(), 300),
+                                   ") and starts from its defaults; without effect, as said of ",
+                                   one.before->name(), ": ", join(dropped), lengths));
+  }
+
   // opponents: {NAME of a policy: [runs and checkpoints]}.
   void read_opponents(const Layer& layer) {
     const Node* node = section(layer, "opponents");
@@ -233,7 +310,7 @@ class Loader {
       if (name == "env") add(access_.describe, "env.");
     }
     for (const std::string& name : algorithm_names()) {
-      policy.algorithm = AlgorithmChoice::named(name);
+      policy.learn_by(name);
       add(describe_of(policy), "policy.NAME.");
     }
     add(describe_of(policy.model), "policy.NAME.model.");
@@ -264,6 +341,7 @@ class Loader {
   std::vector<std::string> paths_;   // of all settings, once asked for
   Config config_;
   Spec spec_;
+  std::vector<Switch> switches_;
   Problems problems_;
   Places places_;
 };

@@ -32,27 +32,80 @@ std::vector<FieldInfo> fields_of(PolicySettings policy) {
   return list_fields([&](Fields& fields) { policy.describe(fields); });
 }
 
-// Switches the policy to another algorithm with that algorithm's defaults. Settings of the previous algorithm
-// are dropped and listed in a note. Settings that do not depend on the algorithm are kept: roles, agents,
-// to_train, the model.
-void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Config& config,
-                Places& places) {
+// The file that says by which algorithm the policy learns, or else that names the policy; empty: none yet.
+std::string source_of(const PolicySettings& policy, const Places& places) {
+  const std::string path = "policy." + policy.name;
+  auto place = places.find(path + ".algorithm");
+  if (place == places.end()) place = places.find(path);
+  return place == places.end() ? "" : place->second.source;
+}
+
+// Settings of the network that are of the game or of the user, whatever learns: what it reads, and a network
+// of his own. One with a state is none of algorithms with replay.
+std::vector<std::string> kept_of_model(PolicySettings policy, const AlgorithmTraits& traits) {
+  std::vector<std::string> names = {"reads", "normalize_input", "model_ckpt_filepath"};
+  if (policy.model.input != kChoiceInput || traits.output == PolicyOutput::kValues)
+    for (const char* name : {"input", "nearest", "half_distance", "pool", "attention", "embedding"})
+      names.emplace_back(name);
+  if (policy.model.network && (policy.model.state_size() == 0 || !traits.short_iterations)) {
+    names.emplace_back("type");
+    names.emplace_back("sequence_length");
+    for (const FieldInfo& field :
+         list_fields([&](Fields& fields) { policy.model.network->describe(fields); }))
+      names.push_back(field.name);
+  }
+  return names;
+}
+
+// Writes fields of one network's settings into another's.
+void copy_fields(ModelSettings from, const std::vector<std::string>& names, ModelSettings& to) {
+  Node section;
+  section.kind = Node::Kind::kMap;
+  Problems none;
+  Places nowhere;
+  for (const FieldInfo& field : list_fields(describe_of(from))) {
+    if (!contains(names, field.name)) continue;
+    Node value;
+    parse_document(field.value, "", none, value);
+    section.entries.push_back({field.name, {}, std::move(value)});
+  }
+  Reader reader(section, "", none, nowhere);
+  to.describe(reader);
+  none.throw_if_any();
+}
+
+// Switches the policy to another algorithm with that algorithm's defaults. What was said of the previous
+// algorithm is dropped: its settings, and those of the network that stand beside it in the same file.
+// Settings that do not depend on the algorithm are kept: roles, agents, to_train, what the network reads.
+void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Places& places,
+                std::vector<Switch>& switches) {
+  const std::string path = "policy." + policy.name;
   PolicySettings fresh = policy;
-  fresh.algorithm = AlgorithmChoice::named(algorithm);
-  std::vector<std::string> dropped;
+  fresh.learn_by(algorithm);
+  Switch done{.policy = policy.name,
+              .before = policy.algorithm,
+              .source = source_of(policy, places),
+              .asked = section.find("algorithm")->place};
   for (const FieldInfo& field : fields_of(policy)) {
     if (contains({"roles", "agents", "to_train"}, field.name)) continue;
-    if (places.erase("policy." + policy.name + "." + field.name) == 0 || section.find(field.name) != nullptr)
-      continue;
-    dropped.push_back(field.name);
+    if (places.erase(path + "." + field.name) == 0 || section.find(field.name) != nullptr) continue;
+    if (field.name != "algorithm") done.dropped.push_back(field.name);
   }
-  if (!dropped.empty()) {
-    config.notes.push_back("policy \"" + policy.name + "\" is " + fresh.algorithm->name() + " (" +
-                           printable(section.find("algorithm")->place.brief(), 300) +
-                           ") and starts from its defaults; without effect, as said of " +
-                           std::string(policy.algorithm->name()) + ": " + join(dropped));
+  const std::vector<std::string> of_game = kept_of_model(policy, fresh.algorithm->traits());
+  std::vector<std::string> kept;
+  for (const FieldInfo& field : list_fields(describe_of(policy.model))) {
+    const auto place = places.find(path + ".model." + field.name);
+    if (place == places.end()) continue;
+    if (contains(of_game, field.name) || place->second.source != done.source) {
+      kept.push_back(field.name);
+    } else {
+      places.erase(place);
+      done.dropped.push_back("model." + field.name);
+    }
   }
+  copy_fields(policy.model, kept, fresh.model);
   policy = fresh;
+  if (!done.source.empty()) switches.push_back(std::move(done));
 }
 
 // The algorithm that has this key; empty if none has. PPO comes before IPPO and MAPPO, which have its keys.
@@ -87,11 +140,11 @@ void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Read
   }
 }
 
-void read_policy(const Node& section, PolicySettings& policy, Config& config, Problems& problems,
-                 Places& places) {
+void read_policy(const Node& section, PolicySettings& policy, Problems& problems, Places& places,
+                 std::vector<Switch>& switches) {
   const std::string path = "policy." + policy.name;
   const std::string algorithm = algorithm_of(section, policy);
-  if (algorithm != policy.algorithm->name()) start_from(algorithm, section, policy, config, places);
+  if (algorithm != policy.algorithm->name()) start_from(algorithm, section, policy, places, switches);
   Reader reader(section, path, problems, places);
   policy.describe(reader);
   reader.known("model");
@@ -132,15 +185,25 @@ PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& conf
 }
 
 // Adds a note if another policy replaces this one by taking its roles, and does not set an algorithm.
+// Otherwise it may have switched to another one.
 void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles, const Spec& spec,
-               Config& config, const Places& places) {
+               Config& config, const Places& places, std::vector<Switch>& switches) {
   for (const PolicySettings& policy : config.policies) {
     const std::string path = "policy." + policy.name;
     const std::vector<std::string> own = roles_of(policy, spec);
     const bool takes = policy.name != gone.name && std::any_of(own.begin(), own.end(), [&](const auto& role) {
                          return contains(roles, role);
                        });
-    if (!takes || places.contains(path + ".algorithm")) continue;
+    if (!takes) continue;
+    const auto asked = places.find(path + ".algorithm");
+    if (asked != places.end()) {
+      if (std::string(policy.algorithm->name()) == gone.algorithm->name()) continue;
+      switches.push_back({.policy = policy.name,
+                          .before = gone.algorithm,
+                          .source = source_of(gone, places),
+                          .asked = asked->second});
+      continue;
+    }
     const auto place = places.find("policy." + gone.name);
     config.notes.push_back("policy \"" + policy.name + "\" takes the place of \"" + gone.name + "\"" +
                            (place == places.end() ? "" : " (" + printable(place->second.brief(), 300) + ")") +
@@ -151,7 +214,8 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
 
 // Removes from the policies that a section does not name the roles that its policies take. Policies without
 // any remaining role are removed.
-void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places) {
+void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places,
+              std::vector<Switch>& switches) {
   std::vector<std::string> taken, gone;
   for (const PolicySettings& policy : config.policies) {
     if (!contains(named, policy.name)) continue;
@@ -165,7 +229,7 @@ void give_way(const Spec& spec, const std::vector<std::string>& named, Config& c
                  [&](const std::string& role) { return !contains(taken, role); });
     if (kept.size() == roles.size()) continue;
     if (kept.empty()) {
-      note_gone(policy, roles, spec, config, places);
+      note_gone(policy, roles, spec, config, places, switches);
       gone.push_back(policy.name);
     }
     policy.roles = kept;
@@ -190,7 +254,7 @@ void put_in_order(const std::vector<std::string>& named, std::vector<PolicySetti
 }  // namespace
 
 void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
-                   Problems& problems, Places& places) {
+                   Problems& problems, Places& places, std::vector<Switch>& switches) {
   const Node* section = layer.tree.find("policy");
   if (section == nullptr) return;
   if (!section->is_map() || section->entries.empty()) {
@@ -207,11 +271,11 @@ void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defau
     PolicySettings* policy = find_policy(entry, layer.names_policies, config, problems);
     if (policy == nullptr) continue;
     named.push_back(policy->name);
+    read_policy(entry.value, *policy, problems, places, switches);
     places["policy." + policy->name] = entry.key_place;
-    read_policy(entry.value, *policy, config, problems, places);
   }
   if (!layer.names_policies) return;
-  give_way(spec, named, config, places);
+  give_way(spec, named, config, places, switches);
   put_in_order(named, config.policies);
 }
 

@@ -122,6 +122,12 @@ void ModelSettings::forget_unused() {
   if (distribution != kGsdeActions) noise_every = unused.noise_every;
 }
 
+void PolicySettings::learn_by(const std::string& name) {
+  algorithm = AlgorithmChoice::named(name);
+  model = {};
+  algorithm->suit(model);
+}
+
 int PolicySettings::num_opponents() const {
   std::set<std::string> others(opponents.begin(), opponents.end());
   others.erase(kSelf);

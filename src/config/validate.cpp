@@ -1,6 +1,7 @@
 // validate.cpp: checks settings against each other.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "src/base/join.h"
 #include "src/base/name.h"
@@ -27,6 +28,42 @@ struct Checks {
 
 // Multiplies a by b. Returns false if the product exceeds 2^63 - 1.
 bool multiply(std::int64_t& a, std::int64_t b) { return !__builtin_mul_overflow(a, b, &a); }
+
+// Decides on replicas and batch where they are not given: those that the algorithm usually has, and of several
+// algorithms those of the longest rollouts.
+void settle_shape(Checks& check) {
+  std::optional<UsualShape> usual;
+  for (const PolicySettings& policy : check.config.policies) {
+    if (!policy.to_train) continue;
+    const UsualShape shape = policy.algorithm->usual_shape(check.spec.time_limit);
+    if (!usual || shape.rollout_steps > usual->rollout_steps) usual = shape;
+  }
+  if (!usual) return;
+  TrainerSettings& trainer = check.config.trainer;
+  if (!check.places.contains("trainer.num_envs")) trainer.num_envs = usual->num_envs;
+  if (!check.places.contains("trainer.train_batch_size"))
+    trainer.train_batch_size = trainer.num_envs * usual->rollout_steps;
+}
+
+// Decides what critics and mixers read that must read the state of the game and were told nothing: all streams
+// of replicas; MAPPO's critic also what its agent observes, and which one it is.
+void settle_critics(Checks& check) {
+  for (PolicySettings& policy : check.config.policies) {
+    const AlgorithmTraits traits = policy.algorithm->traits();
+    const bool mixes = traits.mixer.reads_state();
+    ModelSettings& model = policy.model;
+    if (!(mixes || (traits.values_state && model.separate_value)) || !model.critic_reads.empty() ||
+        check.places.contains("policy." + policy.name + ".model.critic_reads"))
+      continue;
+    for (const StreamSpec& stream : check.spec.streams)
+      if (stream.of == StreamSpec::kReplica &&
+          (stream.type == StreamSpec::kFloat32 || (model.network && !mixes)))
+        model.critic_reads.push_back(stream.name);
+    if (mixes || model.critic_reads.empty()) continue;
+    model.critic_reads.insert(model.critic_reads.begin(), InputPart::kObservation);
+    if (num_agents_of(policy, check.spec) > 1) model.critic_reads.emplace_back(InputPart::kAgentId);
+  }
+}
 
 bool check_batch(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
@@ -244,6 +281,8 @@ namespace config {
 
 void validate(const Spec& spec, Config& config, Problems& problems, Places& places) {
   Checks check{spec, config, problems, places};
+  settle_shape(check);
+  settle_critics(check);
   if (check_batch(check)) settle_total_steps(check);
   note_starts(check);
   check_saving(check);

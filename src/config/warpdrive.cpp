@@ -41,6 +41,7 @@ policy:
   max_grad_norm: 0.5
   normalize_advantage: false
   normalize_return: false
+  normalize_value: false
   gamma: 0.98
   lr: 0.0001
   gae_lambda: 1
@@ -300,7 +301,7 @@ void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused)
     if (algorithm == "PPO") fill(entry.value, ppo);
     if (algorithm == "REINFORCE") {
       std::erase_if(entry.value.entries, [](const Node::Entry& own) {
-        return own.key == "vf_loss_coeff" || own.key == "gae_lambda";
+        return contains({"vf_loss_coeff", "gae_lambda", "normalize_value"}, own.key);
       });
     }
   }

@@ -62,7 +62,8 @@ TEST_P(LearnersDraws, DifferByPolicy) {
   }
   prepare(learners);
   ASSERT_TRUE(update(learners, clock));
-  const at::Tensor &first = policies[0].critics()->parameters(), &second = policies[1].critics()->parameters();
+  const at::Tensor &first = policies[0].critics()->parameters(),
+                   &second = policies[1].critics()->parameters();
   EXPECT_FALSE(first.equal(before));
   EXPECT_EQ(first.equal(second), c.same);
 }
