@@ -213,7 +213,7 @@ learn() {
     echo "the emulated GPU is too slow to learn"
     return "$kSkipped"
   fi
-  WDTRAIN=$PWD/$program "$python" tests/learn/rows.py run "$1" --device cuda --together 5 --json "$work/learn_$1.json"
+  WDTRAIN=$PWD/$program "$python" tests/learn/rows.py run "$1" --seeds 1 2 3 4 5 --device cuda --together 5 --json "$work/learn_$1.json"
 }
 
 # One comparison, of the training that both sides write alike, with products of both sides in the precision $1.

@@ -1,15 +1,16 @@
 """rows.py: the rows of the table of learning results (docs/learning/README.md), which docs/learning/rows.yaml defines.
 
     python3 tests/learn/rows.py list
-    python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write] [--device cuda] [--together 5] [--json FILE]
+    python3 tests/learn/rows.py run ROW [--seeds 1 2 3] [--write] [--device cuda] [--together 5] [--json FILE]
     python3 tests/learn/rows.py write FILE
     python3 tests/learn/rows.py table
 
 `run` trains the row's configuration with every seed, two at a time with one thread each on the CPU, judges every run by
-fresh episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends
-with 1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
-rewrites the table; `table` only rewrites the table. `--json` writes it to a file: on a GPU, the only way to keep it. `write`
-stores what such a file has of a CPU.
+fresh episodes (`wdtrain eval`) or by a metric of its last line, and prints medians, quartiles, interquartile means and how
+many seeds meet the target. Without --seeds, seeds are 1 to 10 if a seed took below 30 s when the row was measured, and 1 to
+5 otherwise. It ends with 1 if a median misses its target. `--write` stores what was measured, draws the curve
+(docs/learning/ROW.svg) and rewrites the table; `table` only rewrites the table. `--json` writes it to a file: on a GPU, the
+only way to keep it. `write` stores what such a file has of a CPU.
 The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
@@ -43,6 +44,7 @@ import sys
 import tempfile
 import time
 
+import numpy
 import yaml
 
 try:
@@ -113,10 +115,34 @@ def target(judged):
     return ("at least", judged["at_least"]) if "at_least" in judged else ("at most", judged["at_most"])
 
 
-def holds(judged, values):
+def meets(judged, value):
     direction, wanted = target(judged)
-    median = statistics.median(values)
-    return median >= wanted if direction == "at least" else median <= wanted
+    return value >= wanted if direction == "at least" else value <= wanted
+
+
+def holds(judged, values):
+    return meets(judged, statistics.median(values))
+
+
+def share(judged, values):
+    return f"{sum(meets(judged, value) for value in values)} of {len(values)}"
+
+
+def interquartile_means(values):
+    """Of each row, the mean without its lowest and highest quarter: scipy.stats.trim_mean(values, 0.25, axis=1)."""
+    cut = values.shape[1] // 4
+    return numpy.sort(values, axis=1)[:, cut:values.shape[1] - cut].mean(axis=1)
+
+
+def iqm(values):
+    """The interquartile mean and its 95 % interval by rliable's bootstrap (Agarwal et al. 2021), as in `wdtrain report`, which
+    also gives no interval below four values (src/run_report/scores.h)."""
+    values = numpy.asarray(values, dtype=float)
+    mean = interquartile_means(values[None])[0]
+    if len(values) < 4:
+        return mean, None, None
+    drawn = numpy.random.default_rng(1).choice(values, (10_000, len(values)))
+    return mean, *numpy.percentile(interquartile_means(drawn), [2.5, 97.5])
 
 
 def measure(row, seeds, device, together):
@@ -130,27 +156,52 @@ def measure(row, seeds, device, together):
     return measured, [[curves[k] for _, curves in done] for k in range(len(curves_of(row)))]
 
 
+def with_interval(middle, low, high):
+    low, middle, high = ("" if x is None else f"{x:,.4g}" if abs(x) < 10_000 else f"{x:,.0f}" for x in (low, middle, high))
+    return middle if low == high else f"{middle} [{low}, {high}]"
+
+
 def text_of(values):
-    low, median, high = (f"{x:,.4g}" if abs(x) < 10_000 else f"{x:,.0f}" for x in quartiles(values))
-    return median if low == high else f"{median} [{low}, {high}]"
+    low, median, high = quartiles(values)
+    return with_interval(median, low, high)
+
+
+def seeds_of(row):
+    """Seeds are cheap below 30 s."""
+    seconds = row.get("measured", {}).get("seconds")
+    return list(range(1, 11 if seconds and statistics.median(seconds) < 30 else 6))
+
+
+def seeds_text(seeds):
+    """Neighbors as ranges: 1 to 5, 101 to 120."""
+    parts = []
+    for seed in seeds:
+        if parts and seed == parts[-1][1] + 1:
+            parts[-1][1] = seed
+        else:
+            parts.append([seed, seed])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in parts)
 
 
 def table(rows):
-    lines = ["| environment | algorithm | target | source | ours | environment steps | time [s] | command |",
-             "|---|---|---|---|---|---|---|---|"]
+    lines = ["| environment | algorithm | target | source | median | share | IQM | environment steps | time [s] | command |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        measured, targets, found = row["measured"], [], []
+        measured, targets, found, shares, means = row["measured"], [], [], [], []
         for judged, values in zip(row["judged"], measured["values"], strict=True):
             targets.append(f"{judged['what']}: {' '.join(map(str, target(judged)))}")
             found.append(text_of(values) + ("" if holds(judged, values) else ", **missed**"))
+            shares.append(share(judged, values))
+            means.append(with_interval(*iqm(values)))
         sources = list(dict.fromkeys(judged["source"] for judged in row["judged"]))
         changed = [f"`{setting}`" for setting in row.get("set", []) if not setting.startswith("eval.")]
         algorithm = f"[{row['algorithm']}](../../{row['config']})" + "".join(f", {setting}" for setting in changed)
         lines.append(f"| {row['environment']} | {algorithm} | {'<br>'.join(targets)} | {'<br>'.join(sources)} | {'<br>'.join(found)} "
+                     f"| {'<br>'.join(shares)} | {'<br>'.join(means)} "
                      f"| {text_of(measured['env_steps'])} | {text_of(measured['seconds'])} | `python3 tests/learn/rows.py run {row['name']}` |")
-    lines += ["", "Median [quartiles] over the seeds. Times are those of whole trainings by the clock, with one thread, two at a time, on a machine "
+    lines += ["", "Median [quartiles] over the seeds; share: seeds that meet the target; IQM: interquartile mean [95 % interval]. Times are those of whole trainings by the clock, with one thread, two at a time, on a machine "
               "with other work:", ""]
-    lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}, seeds {row['measured']['seeds'][0]} to {row['measured']['seeds'][-1]}" for row in rows]
+    lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}, seeds {seeds_text(row['measured']['seeds'])}" for row in rows]
     for row in rows:
         lines += ["", f"![{row['name']}: {' and '.join(curves_of(row))}]({row['name']}.svg)"]
     return "\n".join(lines) + "\n"
@@ -178,12 +229,12 @@ def write(row, measured, curves, rows, docs):
 
 
 def run(row, options, rows, docs):
-    seeds = options.seeds
+    seeds = options.seeds or seeds_of(row)
     measured, curves = measure(row, seeds, options.device, options.together)
     print(f"{row['name']}: {text_of(measured['env_steps'])} environment steps, {text_of(measured['seconds'])} s")
     for judged, values in zip(row["judged"], measured["values"], strict=True):
         result = "holds" if holds(judged, values) else "MISSED"
-        print(f"  {judged['what']}: {text_of(values)}; {' '.join(map(str, target(judged)))}: {result}; seeds {seeds}: {values}")
+        print(f"  {judged['what']}: {text_of(values)}; {' '.join(map(str, target(judged)))}: {result}, {share(judged, values)}; IQM {with_interval(*iqm(values))}; seeds {seeds}: {values}")
     if options.json:
         options.json.write_text(json.dumps({"row": row["name"], "device": options.device, "judged": row["judged"], "measured": measured, "curves": curves}) + "\n")
     if options.write:
@@ -211,7 +262,7 @@ def main(arguments=None, docs=DOCS):
     runs = commands.add_parser("run")
     rows = load(docs)
     runs.add_argument("row", choices=[row["name"] for row in rows])
-    runs.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    runs.add_argument("--seeds", type=int, nargs="+", help="1 to 10 below 30 s per seed, otherwise 1 to 5")
     runs.add_argument("--write", action="store_true", help="into rows.yaml, README.md and ROW.svg")
     runs.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     runs.add_argument("--together", type=int, default=2, help="trainings at a time")

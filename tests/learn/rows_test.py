@@ -7,6 +7,7 @@ import xml.etree.ElementTree as xml
 import pytest
 import yaml
 from learn import rows
+from run_report import rliable_examples
 
 ROWS = rows.load()
 TOY = {
@@ -62,6 +63,28 @@ def test_medians_and_quartiles_judge():
     assert rows.text_of([100_000, 200_000, 300_000]) == "200,000 [150,000, 250,000]"
 
 
+@rliable_examples.examples
+def test_interquartile_means_are_those_of_rliable(values, mean, low, high):
+    assert rliable_examples.is_rliables(rows.iqm(values), mean, low, high)
+    assert rows.iqm(values) == rows.iqm(values), "the table does not change when it is written again"
+
+
+def test_few_values_have_no_interval():
+    assert rows.iqm([1, 2, 6]) == (3, None, None)
+    assert rows.with_interval(*rows.iqm([1, 2, 6])) == "3" and rows.with_interval(*rows.iqm([7] * 5)) == "7"
+
+
+def test_a_share_counts_the_seeds_that_meet_the_target():
+    assert rows.share({"at_least": -160}, [-150, -160, -350]) == "2 of 3"
+    assert rows.share({"at_most": 70}, [61, 71]) == "1 of 2"
+
+
+def test_cheap_rows_have_ten_seeds():
+    assert rows.seeds_of({}) == rows.seeds_of({"measured": {"seconds": [30.0]}}) == [1, 2, 3, 4, 5]
+    assert rows.seeds_of({"measured": {"seconds": [29, 29, 40]}}) == list(range(1, 11))
+    assert rows.seeds_text([1, 2, 3, 5, 101, 102]) == "1 to 3, 5, 101 to 102"
+
+
 @pytest.fixture
 def docs(tmp_path):
     rows.save([copy.deepcopy(TOY)], tmp_path)
@@ -77,7 +100,7 @@ def test_a_row_is_trained_judged_and_written(docs, capsys):
     returns, lengths, last = measured["values"]
     assert returns == lengths, "cartpole pays 1 a step"
     assert len(set(returns)) == 2 and all(9 <= value <= 500 for value in returns + last)
-    assert capsys.readouterr().out.count("holds") == 3
+    assert capsys.readouterr().out.count("holds, 2 of 2; IQM ") == 3
     page = (docs / "README.md").read_text()
     assert page.startswith("before\n") and page.endswith("after\n") and "`python3 tests/learn/rows.py run toy`" in page
     assert "missed" not in page and (docs / "toy.svg").read_text().startswith("<svg")

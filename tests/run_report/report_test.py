@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cli.program import output, wdtrain
+from run_report import rliable_examples
 from run_report.folders import content, cumulated, make_run, metric, points, search
 
 
@@ -61,6 +62,13 @@ def test_interquartile_means_are_numpys_and_intervals_those_of_its_bootstrap(com
     assert difference["iqm"] == pytest.approx(interquartile_mean(RETURNS["b"]) - interquartile_mean(RETURNS["a"]))
     low, high = np.percentile(np.subtract(draws["b"], draws["a"]), [2.5, 97.5])
     assert (difference["low"], difference["high"]) == (pytest.approx(low, abs=0.25), pytest.approx(high, abs=0.25))
+
+
+@rliable_examples.examples
+def test_interquartile_means_are_those_of_rliable(tmp_path, values, mean, low, high):
+    runs = [make_run(tmp_path / f"{k}", {"shared/recent_return": [value]}, seed=k) for k, value in enumerate(values)]
+    (score,) = report(tmp_path, *runs)["scores"]
+    assert rliable_examples.is_rliables((score["iqm"], score["low"], score["high"]), mean, low, high)
 
 
 def test_three_runs_have_a_mean_and_no_interval(tmp_path):

@@ -54,7 +54,8 @@ TUNED = {"sac": [*QUICK, *(f"policy.pendulum.{rate}=6e-3" for rate in ("lr", "cr
          "td3": [*QUICK, *(f"policy.pendulum.{rate}=4e-3" for rate in ("lr", "critic_lr"))]}
 # Ours with the settings of RLtools: as many updates, of 100 rows.
 AS_RLTOOLS = ["trainer.num_envs=4", "trainer.train_batch_size=4", "policy.pendulum.batch_size=100", "policy.pendulum.replay_ratio=100",
-              "policy.pendulum.learning_starts=100", "policy.pendulum.random_steps=100", "policy.pendulum.gamma=0.99"]
+              "policy.pendulum.learning_starts=100", "policy.pendulum.random_steps=100", "policy.pendulum.gamma=0.99",
+              "policy.pendulum.n_step=1"]
 
 
 def compiled(algorithm, settings, folder):
