@@ -39,6 +39,7 @@ struct LossArgs {
   // {mean, deviation}, in units of which the value loss is computed, as `value` is; or null. If
   // value_is_plain, `value` has the units of the target instead.
   const float* value_norm = nullptr;
+  const float* old_norm = nullptr;  // with it: the units of old_value, and of a plain value
   bool value_is_plain = false;
   const std::uint8_t* mask = nullptr;  // [rows]: rows with 0 get gradient 0 and do not count
   float* output_grad = nullptr;        // [rows, grad_stride]: gradient of the sum, not of the mean

@@ -50,8 +50,8 @@ WD_FN float in_units(const float* norm, float value) {
 }
 
 WD_FN ScalarLoss value_loss_of_row(const LossArgs& args, std::int64_t row, float value) {
-  return value_loss(args, args.value_is_plain ? in_units(args.value_norm, value) : value,
-                    in_units(args.value_norm, args.old_value[row]),
+  return value_loss(args, args.value_is_plain ? in_units(args.old_norm, value) : value,
+                    in_units(args.old_norm, args.old_value[row]),
                     in_units(args.value_norm, args.target[row]));
 }
 

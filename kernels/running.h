@@ -19,7 +19,11 @@ struct MergeMomentsArgs {
   double rate = 0.0;
   double* running = nullptr;  // [columns, kNumRunning]; 0 before the first merge
   float* norm = nullptr;      // [columns, 2]: {mean, sqrt(variance + 1e-8)}
-  float* before = nullptr;    // [columns, 2]: norm as it was before, or null
+  // [columns, 2]: norm as it was before, or as it is now if these are the first numbers; or null.
+  float* before = nullptr;
+  // [columns, 2], with `before`: the units in which outputs of before the merge mean the same as now, once
+  // rescale_output() has run: norm, or what it was before the first numbers.
+  float* unit = nullptr;
 };
 
 // Changes the units of one output of a linear layer: output * deviation + mean stays the same (van Hasselt et

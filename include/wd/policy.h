@@ -63,12 +63,16 @@ class Policy {
   // Both, and the parameters of the critics: what weights files and checkpoints hold.
   std::vector<NamedTensor> saved() const;
 
-  // From now on the network computes values in units of their own, whose mean and deviation, 0 and 1 at
-  // first, are statistics of the policy. act() and evaluate() write plain values. Throws UsageError if the
-  // policy computes no value, or its network names no output layer. Before training.
+  // From now on the network computes values in units of their own, whose mean and deviation are statistics of the
+  // policy, and values are at first those that the weights compute, in units of 1 around 0. act() and evaluate()
+  // write plain values. Throws UsageError if the policy computes no value, or its network names no output layer.
+  // Before training. (A policy that is made for an algorithm with normalize_value has first weights, which mean
+  // nothing: its values begin at 0.)
   void normalize_values();
   // [2] float32 {mean, deviation} of these units; undefined: plain values. Its memory stays.
   at::Tensor value_norm() const;
+  // The same of the values that the last rollout has, after the merge of its targets.
+  at::Tensor rollout_value_norm() const;
   // Merges the moments {count, sum, sum of squares} float64 of new targets into the statistics, and changes
   // the output layer so that values stay what they were. Enqueues.
   void merge_value_moments(const at::Tensor& moments);

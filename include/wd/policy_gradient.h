@@ -26,6 +26,8 @@ struct LossSettings {
   at::Tensor scheduled;
   at::Tensor advantage_norm;  // [2] float32 {mean, 1 / standard deviation}, or undefined
   at::Tensor value_norm;      // Policy::value_norm(), in whose units the value loss is computed
+  // With it: Policy::rollout_value_norm(), the units of the values that the rollout has; undefined: the same.
+  at::Tensor rollout_value_norm;
 };
 
 class PolicyGradient {

@@ -43,7 +43,7 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
     """Trains policies, waits for the end, and returns the Run.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
-    algorithm: of all policies: "PPO". If it is another one than before, the policies' settings begin with its defaults.
+    algorithm: of all policies that learn: "PPO". If it is another one than before, the policies' settings begin with its defaults.
     env_params: parameters of the environment: {"episode_length": 200}.
     run_dir: the run's folder. None: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED, in which `tag` is saving.tag.
     config: a YAML file, over the one that belongs to the environment.
@@ -58,7 +58,7 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
     a checkpoint, and is raised again; a second one ends it at once.
     """
     command = [find_program(), "train"]
-    base = [f"--{key}={_text(value)}" for key, value in (("config", config), ("resume", resume), ("run_dir", run_dir)) if value is not None]
+    base = [f"--{key}={_text(value)}" for key, value in (("config", config), ("resume", resume), ("run_dir", run_dir), ("algorithm", algorithm)) if value is not None]
     if env is not None:
         base.append(f"--env={environment_name(env)}")
     of_env = [] if env_params is None else [("env", env_params)]
@@ -70,8 +70,6 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
         if not equals:
             raise UsageError(f"settings: {text!r} is not SECTION.KEY=VALUE")
         by_path.append((key, value))
-    if algorithm is not None:
-        by_path = _with_algorithm(command, base, by_path, algorithm)
     command += base + _sets(by_path)
     effective = _checked(command)
     if resume is not None:
@@ -132,21 +130,6 @@ def _option(key, value):
 
 def _sets(pairs):
     return [word for key, value in pairs for word in ("--set", f"{key}={_text(value)}")]
-
-
-def _with_algorithm(command, base, by_path, algorithm):
-    """The settings, with the algorithm of each policy before all others of it: another algorithm would drop them."""
-    yaml = need("yaml", "pyyaml")
-    pairs = []
-    for key, value in by_path:
-        if key == "policy" and isinstance(value, str):
-            with contextlib.suppress(yaml.YAMLError):  # then the program says what is wrong with it
-                value = yaml.safe_load(value)
-        if key == "policy" and isinstance(value, dict):
-            value = {name: {"algorithm": algorithm, **(section or {})} for name, section in value.items()}
-        pairs.append((key, value))
-    known = _checked([*command, *base, *_sets(pair for pair in by_path if pair[0] == "env" or pair[0].startswith("env."))])["policy"]
-    return [("policy", {name: {"algorithm": algorithm} for name in known}), *pairs]
 
 
 def _checked(command):

@@ -88,6 +88,7 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
   loss.with_value = plan_.with_value;
   loss.scheduled = coefficients_.rounded();
   loss.value_norm = policy_.value_norm();
+  loss.rollout_value_norm = policy_.rollout_value_norm();
   if (settings_.normalize_advantage || loss.value_norm.defined()) loss.advantage_norm = advantage_norm_;
   return gradient_.accumulate(batch, loss, should_stop);
 }

@@ -55,6 +55,8 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   args.target = batch.target.const_data_ptr<float>() + begin;
   if (settings.value_norm.defined()) {
     args.value_norm = settings.value_norm.const_data_ptr<float>();
+    const at::Tensor& old = settings.rollout_value_norm;
+    args.old_norm = old.defined() ? old.const_data_ptr<float>() : args.value_norm;
     // The units may have changed since the rollout, whose outputs these activations contain.
     args.value_is_plain = batch.activations != nullptr;
     if (args.value_is_plain) args.value = args.old_value;

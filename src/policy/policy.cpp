@@ -273,7 +273,9 @@ Policy::Policy(const PolicyBuffers& buffers, const PolicySettings& settings, int
              settings.algorithm->traits().output,
              {settings.algorithm->traits().critics, settings.model.quantiles},
              settings.algorithm->traits().mixer) {
-  if (settings.algorithm->traits().normalizes_value) normalize_values();
+  if (!settings.algorithm->traits().normalizes_value) return;
+  normalize_values();
+  impl_->value_norm->begin_anew();
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device)
@@ -372,6 +374,7 @@ std::vector<NamedTensor> Policy::saved() const {
 
 void Policy::normalize_values() {
   Impl& self = *impl_;
+  if (self.value_norm) return self.value_norm->keep_values();
   if (!self.head->has_state_value())
     throw UsageError(concat("policy '", name(), "' computes no value that could be normalized"));
   const Layer head =
@@ -386,6 +389,10 @@ void Policy::normalize_values() {
 }
 
 at::Tensor Policy::value_norm() const { return impl_->value_norm ? impl_->value_norm->norm() : at::Tensor(); }
+
+at::Tensor Policy::rollout_value_norm() const {
+  return impl_->value_norm ? impl_->value_norm->rollout_norm() : at::Tensor();
+}
 
 void Policy::merge_value_moments(const at::Tensor& moments) {
   impl_->value_norm.value().merge(moments);

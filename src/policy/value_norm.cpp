@@ -12,12 +12,30 @@ namespace wd {
 // about today's, and a rollout has enough rows for good moments of its own.
 constexpr double kRate = 0.05;
 
+// Values of earlier weights are kept, though their units count for nothing in those that follow.
+constexpr double kOfWeights = 1e-9;
+
 ValueNorm::ValueNorm(const Layer& value, Device device)
     : value_(value),
       device_(device),
-      norm_(at::tensor({0.0f, 1.0f}).to(value.weight.device())),
+      norm_(at::empty({2}, value.weight.options())),
       before_(at::zeros_like(norm_)),
-      running_(at::zeros({kNumRunning}, norm_.options().dtype(at::kDouble))) {}
+      unit_(at::zeros_like(norm_)),
+      running_(at::empty({kNumRunning}, norm_.options().dtype(at::kDouble))) {
+  keep_values();
+}
+
+void ValueNorm::keep_values() {
+  norm_.copy_(at::tensor({0.0f, 1.0f}));
+  unit_.copy_(norm_);
+  running_.copy_(at::tensor({kOfWeights, 0.0, 1.0}, at::kDouble));
+}
+
+void ValueNorm::begin_anew() {
+  norm_.copy_(at::tensor({0.0f, 1e-4f}));
+  unit_.copy_(norm_);
+  running_.zero_();
+}
 
 void ValueNorm::merge(const at::Tensor& moments) {
   const Queue queue = current_queue(device_);
@@ -25,7 +43,8 @@ void ValueNorm::merge(const at::Tensor& moments) {
                         .rate = kRate,
                         .running = running_.mutable_data_ptr<double>(),
                         .norm = norm_.mutable_data_ptr<float>(),
-                        .before = before_.mutable_data_ptr<float>()});
+                        .before = before_.mutable_data_ptr<float>(),
+                        .unit = unit_.mutable_data_ptr<float>()});
   rescale_output(queue, {.width = value_.weight.numel(),
                          .before = before_.const_data_ptr<float>(),
                          .norm = norm_.const_data_ptr<float>(),

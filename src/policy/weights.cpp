@@ -19,23 +19,39 @@ void check_finite(const std::filesystem::path& path, const NamedTensor& named) {
            ": weights must be finite numbers");
 }
 
+// Of a policy whose values are normalized, which weights without such units leave out.
+bool is_unit(const std::string& name) { return name == "value_norm" || name == "value_moments"; }
+
+std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesystem::path& path) {
+  std::vector<TensorForm> forms;
+  for (const NamedTensor& named : policy.saved()) forms.push_back(form_of(named));
+  try {
+    return read_tensors(path, forms);
+  } catch (const OtherTensors& other) {
+    const std::string reason =
+        concat(other.what(), ": these are weights of another network than the one that is configured");
+    if (std::erase_if(forms, [](const TensorForm& form) { return is_unit(form.name); }) == 0)
+      throw UsageError(reason);
+    try {
+      return read_tensors(path, forms);
+    } catch (const OtherTensors&) {
+      throw UsageError(reason);
+    }
+  }
+}
+
 }  // namespace
 
 void load_weights(Policy& policy, const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) throw UsageError(path.string() + ": there is no such file");
-  const std::vector<NamedTensor> own = policy.saved();
-  std::vector<TensorForm> forms;
-  for (const NamedTensor& named : own) forms.push_back(form_of(named));
-  std::vector<NamedTensor> read;
-  try {
-    read = read_tensors(path, forms);
-  } catch (const OtherTensors& other) {
-    throw UsageError(
-        concat(other.what(), ": these are weights of another network than the one that is configured",
-               policy.value_norm().defined() ? ", whose values are normalized (normalize_value)" : ""));
-  }
+  const std::vector<NamedTensor> read = read_weights(policy, path);
   for (const NamedTensor& named : read) check_finite(path, named);
-  for (std::size_t k = 0; k < own.size(); ++k) own[k].tensor.copy_(read[k].tensor);
+  const bool has_units = std::ranges::any_of(read, is_unit, &NamedTensor::name);
+  if (policy.value_norm().defined() && !has_units) policy.normalize_values();  // values are what they compute
+  for (NamedTensor& own : policy.saved()) {
+    const auto found = std::ranges::find(read, own.name, &NamedTensor::name);
+    if (found != read.end()) own.tensor.copy_(found->tensor);
+  }
   policy.refresh_shadow();
 }
 

@@ -199,7 +199,7 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.old_value = memory.put(data.old_value);
   settings.advantage = memory.put(data.advantage);
   settings.advantage_norm = memory.put(data.norm);
-  settings.value_norm = memory.put(data.value_norm);
+  settings.value_norm = settings.old_norm = memory.put(data.value_norm);
   settings.target = memory.put(data.target);
   settings.mask = memory.put(data.mask);
   settings.output_grad = memory.put(grad);

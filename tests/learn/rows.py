@@ -16,7 +16,9 @@ The program is build/wdtrain, or that of the variable WDTRAIN.
 Keys of a row:
 
     name, environment, algorithm     for the table
-    config                           what is trained
+    config                           what is trained; or instead
+    program                          the program of build/ that has the environment, which is trained with the defaults of
+                                     the algorithm and nothing else but what `set` says
     set                              further settings, as of --set
     judged                           a list, each with
         what                         in words
@@ -58,8 +60,8 @@ BEGIN, END = "<!-- rows.py writes from here -->\n", "<!-- to here -->\n"
 HEAD = "# rows.yaml: the rows of the table of README.md. tests/learn/rows.py explains the keys, and writes `measured`.\n"
 
 
-def wdtrain(*arguments, **options):
-    program = os.environ.get("WDTRAIN", ROOT / "build/wdtrain")
+def wdtrain(row, *arguments, **options):
+    program = ROOT / "build" / row["program"] if row.get("program", "wdtrain") != "wdtrain" else os.environ.get("WDTRAIN", ROOT / "build/wdtrain")
     return subprocess.run([program, *map(str, arguments)], check=True, text=True, **options)
 
 
@@ -82,10 +84,10 @@ def lines_with(run, metric):
     return [(row["env_steps"], row[metric]) for row in rows if row.get(metric) is not None]
 
 
-def judge(run, judged):
+def judge(row, run, judged):
     if "metric" in judged:
         return float(lines_with(run, judged["metric"])[-1][1])
-    done = wdtrain("eval", run, *judged["eval"], "--threads", 1, "--json", capture_output=True)
+    done = wdtrain(row, "eval", run, *judged["eval"], "--threads", 1, "--json", capture_output=True)
     return number_at(json.loads(done.stdout), judged["value"])
 
 
@@ -94,10 +96,11 @@ def train(row, seed, folder, device):
     run = folder / str(seed)
     settings = [argument for setting in row.get("set", []) for argument in ("--set", setting)]
     began = time.monotonic()
-    wdtrain("--config", ROOT / row["config"], "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", device)
+    what = ["--config", ROOT / row["config"]] if "config" in row else ["--env", row["environment"]]
+    wdtrain(row, *what, "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", device)
     seconds = time.monotonic() - began
     summary = json.loads((run / "summary.json").read_text())
-    values = [judge(run, judged) for judged in row["judged"]]
+    values = [judge(row, run, judged) for judged in row["judged"]]
     return {"env_steps": summary["env_steps"], "seconds": round(seconds, 1), "values": values,
             "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"] if device == "cpu" else ", ".join(summary["hardware"]["gpus"])}, [lines_with(run, name) for name in curves_of(row)]
 
@@ -195,7 +198,8 @@ def table(rows):
             means.append(with_interval(*iqm(values)))
         sources = list(dict.fromkeys(judged["source"] for judged in row["judged"]))
         changed = [f"`{setting}`" for setting in row.get("set", []) if not setting.startswith("eval.")]
-        algorithm = f"[{row['algorithm']}](../../{row['config']})" + "".join(f", {setting}" for setting in changed)
+        link = f"[{row['algorithm']}](../../{row['config']})" if "config" in row else f"{row['algorithm']}, its defaults"
+        algorithm = link + "".join(f", {setting}" for setting in changed)
         lines.append(f"| {row['environment']} | {algorithm} | {'<br>'.join(targets)} | {'<br>'.join(sources)} | {'<br>'.join(found)} "
                      f"| {'<br>'.join(shares)} | {'<br>'.join(means)} "
                      f"| {text_of(measured['env_steps'])} | {text_of(measured['seconds'])} | `python3 tests/learn/rows.py run {row['name']}` |")
@@ -271,7 +275,7 @@ def main(arguments=None, docs=DOCS):
     if options.command == "list":
         for row in rows:
             targets = "; ".join(f"{judged['what']} {' '.join(map(str, target(judged)))}" for judged in row["judged"])
-            print(f"{row['name']}: {row['config']}; {targets}")
+            print(f"{row['name']}: {row.get('config', row['algorithm'] + ', its defaults')}; {targets}")
         return 0
     if options.command == "table":
         write_table(rows, docs)
