@@ -69,10 +69,11 @@ constexpr std::array kMetrics{
            "minibatches per iteration that made no step because none of their transitions count"},
     Metric{kPolicy, "action_std_over_agents", Reduce::kMean,
            "standard deviation of the action over the agents of one replica in one step, one per head; for a "
-           "bounded box in units of half its width"},
+           "bounded box in units of half its width; null where there is only one agent"},
     Metric{kPolicy, "action_std_over_envs", Reduce::kMean,
-           "the same over the replicas of one worker, agent by agent"},
-    Metric{kPolicy, "action_std_over_time", Reduce::kMean, "the same over the steps of a rollout"},
+           "the same over the replicas of one worker, agent by agent; null where it has only one"},
+    Metric{kPolicy, "action_std_over_time", Reduce::kMean,
+           "the same over the steps of a rollout; null where it has only one"},
 
     Metric{kEnvironmentGroup, "FIELD", Reduce::kMean,
            "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},

@@ -63,7 +63,7 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "reward_min", least);
   row.add(prefix + "reward_max", greatest);
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
-  const ActionSpread spread = action_spread(buffers);
+  const ActionSpread spread = action_spread(buffers, group);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
     for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
       row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),

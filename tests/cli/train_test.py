@@ -115,6 +115,16 @@ def test_metrics_of_actors_and_critics(tmp_path):
     assert 0 < last["SAC"]["temperature"] < 1.1
 
 
+@pytest.mark.parametrize("replicas, steps, null", [(4, 10, {"agents"}), (4, 1, {"agents", "time"}), (1, 10, {"agents", "envs"})])
+def test_the_spread_of_one_action_alone_is_null(replicas, steps, null, tmp_path):
+    output("--env", "pendulum", "--device", "cpu", "--quiet", "--num_envs", replicas, "--train_batch_size", replicas * steps, "--total_steps", 80,
+           "--run_dir", tmp_path / "run", "--set", "policy={shared: {algorithm: TD3, batch_size: 4, replay_ratio: 4, model: {separate_value: false}}}")
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    spread = {over: last[f"shared/action_std_over_{over}/torque"] for over in ("agents", "envs", "time")}
+    assert {over for over, value in spread.items() if value is None} == null
+    assert all(value > 0.01 for value in spread.values() if value is not None)
+
+
 def test_steps_that_only_reset_and_absent_agents_have_no_reward(tmp_path):
     output(*SHORT, "--run_dir", tmp_path / "pole", "--set", "saving.metrics_log_freq=1")
     lines = [json.loads(line) for line in (tmp_path / "pole" / "metrics.jsonl").read_text().splitlines()]
