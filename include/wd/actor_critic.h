@@ -96,6 +96,10 @@ class ActorCritic : public ReplayAlgorithm {
   void learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                           int count, const float* alpha, const ActorLoss& loss = actor_loss) const;
 
+  // The mean over rows of the last batch of the greatest less the least value that a critic gives to what was
+  // played; NaN of one critic. Synchronizes on CUDA. All ranks.
+  double critics_gap() const;
+
   const ActorCriticSettings& settings_;
   Model target_critics_;
 
@@ -107,6 +111,7 @@ class ActorCritic : public ReplayAlgorithm {
   }
   bool moves_actor() const { return (update_ + current_variant() + 1) % settings_.policy_delay == 0; }
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) final;
+  at::Tensor played_values(const Batch& batch, std::int64_t rows) const;
   void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
                 const at::Tensor& grad) const;
   void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;

@@ -55,10 +55,17 @@ class Replay {
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);
 
   std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
+  int agents() const { return buffers_.num_agents; }           // whose rows are together
   // Replicas of all ranks, and steps of a rollout.
   TrainingShape shape() const { return {.num_envs = num_envs_, .rollout_steps = trajectory_.steps()}; }
   // Batches to learn from in an iteration.
   std::int64_t batches() const { return settings_.batches(shape()); }
+
+  // Transitions of all replicas that are there after so many complete iterations; and the mean age of those of
+  // the last batch [environment steps], of this rank, NaN if they were recorded. The second synchronizes on
+  // CUDA.
+  std::int64_t size(std::int64_t iteration) const { return filled(iteration) * num_envs_; }
+  double mean_age(std::int64_t iteration) const;
 
   // For the functions of Algorithm with these names. The ring is memory; since when it fills is state.
   std::vector<NamedTensor> state() const;

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,9 @@ class ReplayAlgorithm : public Algorithm {
   double mean_of_sum(int sum) const;
   // grad_norm, learning_rate, updates and empty_minibatches of the last update. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
+  // What batches are made of, and the errors of the last one: for algorithms that write error_. Synchronizes
+  // on CUDA. All ranks.
+  std::vector<std::pair<std::string, double>> batch_metrics() const;
 
   Policy& policy_;
   const int index_;  // of the policy
@@ -91,6 +95,7 @@ class ReplayAlgorithm : public Algorithm {
   const std::int64_t updates_;            // of an iteration that learns
   std::int64_t update_ = 0;               // of this iteration, begun or about to begin
   const ReplayBatch* batch_ = nullptr;    // of this update
+  std::optional<TrainingClock> clock_;    // of the training
   const TrainingTime* time_ = nullptr;    // in device memory
   const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
   // Of the settings' max_grad_norm; null: the gradient is not limited.

@@ -200,7 +200,8 @@ std::vector<std::pair<std::string, double>> Dqn::metrics() const {
                                                      {"value_mean", mean_of_sum(kTdValue)},
                                                      {"return_mean", mean_of_sum(kTdTarget)},
                                                      {"epsilon", exploration_.epsilon()}};
-  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
+  for (const auto& more : {optimizer_metrics(), batch_metrics()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

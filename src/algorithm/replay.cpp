@@ -299,6 +299,15 @@ std::int64_t Replay::filled(std::int64_t iteration) const {
   return std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
 }
 
+// A step of the newest rollout's last entry has age 0.
+double Replay::mean_age(std::int64_t iteration) const {
+  if (recorded_ > 0) return std::nan("");
+  const std::int64_t capacity = flags_.size(1), newest = (iteration - begun_here_) * trajectory_.steps() - 1;
+  const at::Tensor slot = batch_.entry.cpu().remainder(capacity);
+  const at::Tensor steps = (newest - slot).remainder(capacity);
+  return steps.to(at::kDouble).mean().item<double>() * static_cast<double>(num_envs_);
+}
+
 // Slots are filled from the first on. What was recorded is read again from its files.
 std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t n = filled(iteration);

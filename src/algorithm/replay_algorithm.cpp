@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "src/algorithm/measure.h"
 #include "wd/error.h"
 #include "wd/rollout_algorithm.h"
 
@@ -52,6 +53,7 @@ void ReplayAlgorithm::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
   if (to_train_) replay_.append(clock);
   learned_.begin_update(coefficients_.value(kLr), max_grad_norm(), nullptr, failed_);
+  clock_ = clock;
   time_ = clock.time();
   update_ = 0;
 }
@@ -89,6 +91,24 @@ std::vector<std::pair<std::string, double>> ReplayAlgorithm::optimizer_metrics()
           {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
           {"updates", record.steps},
           {"empty_minibatches", record.empty}};
+}
+
+std::vector<std::pair<std::string, double>> ReplayAlgorithm::batch_metrics() const {
+  const double unknown = std::nan("");
+  const bool fills = to_train_ && clock_, learns = fills && updates() > 0;
+  const std::int64_t iteration = fills ? clock_->iteration() : 0;
+  std::vector<double> errors = {unknown, unknown};
+  double counted = unknown;
+  if (learns) {
+    const at::Tensor& mask = batch_->now.mask;
+    errors = quantiles_of(error_.abs(), mask, {0.5, 0.9}, group_);
+    counted = mask.cpu().to(at::kDouble).mean().item<double>();
+  }
+  return {{"memory_size", fills ? static_cast<double>(replay_.size(iteration)) : unknown},
+          {"memory_age", learns ? replay_.mean_age(iteration) : unknown},
+          {"counted_share", counted},
+          {"td_error_median", errors[0]},
+          {"td_error_p90", errors[1]}};
 }
 
 void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "wd/rollout_algorithm.h"
 
 namespace wd {
@@ -26,6 +28,21 @@ ActionSpread action_spread(const PolicyBuffers& buffers, const ProcessGroup& gro
     for (std::int64_t k = 0; k < heads; ++k) spread.by_axis[axis].push_back(ratio(sum[k], sum[heads]));
   }
   return spread;
+}
+
+std::vector<double> saturated_share(const PolicyBuffers& buffers, const ProcessGroup& group) {
+  constexpr double kSaturated = 0.99;  // actions are in half-widths
+  if (!buffers.action_space.has_bounds()) return {};
+  const at::Tensor counts = buffers.mask.to(at::kDouble).unsqueeze(-1);
+  const at::Tensor beyond = buffers.action.abs().gt(kSaturated) * counts;
+  const at::Tensor sums = at::cat({beyond.sum(at::IntArrayRef{0, 1, 2}).cpu(), counts.sum().view({1}).cpu()});
+  group.all_reduce(sums);
+  const auto* const sum = sums.const_data_ptr<double>();
+  const std::vector<Bounds>& bounds = buffers.action_space.bounds;
+  std::vector<double> shares;
+  for (std::size_t k = 0; k < bounds.size(); ++k)
+    shares.push_back(bounds[k].are_finite() ? ratio(sum[k], sum[bounds.size()]) : std::nan(""));
+  return shares;
 }
 
 }  // namespace wd

@@ -1,5 +1,5 @@
 // action_spread.h: how much the actions of a rollout vary, which shows whether a policy has become
-// deterministic.
+// deterministic, and how many are at their bounds.
 #pragma once
 
 #include <array>
@@ -20,5 +20,10 @@ struct ActionSpread {
 };
 
 ActionSpread action_spread(const PolicyBuffers& buffers, const ProcessGroup& group);
+
+// The share of a rollout's actions that are more than 99 % of half the width from the middle of their bounds,
+// by component; NaN of a component without bounds, or if nobody acted. Empty for choices. Synchronizes on
+// CUDA. All ranks.
+std::vector<double> saturated_share(const PolicyBuffers& buffers, const ProcessGroup& group);
 
 }  // namespace wd

@@ -69,6 +69,9 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
       row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),
               spread.by_axis[axis][k]);
   }
+  const std::vector<double> saturated = saturated_share(buffers, group);
+  for (std::size_t k = 0; k < saturated.size(); ++k)
+    row.add(concat(prefix, "saturated_share/", buffers.action_space.name(k)), saturated[k]);
 }
 
 // Warns once if rewards were dropped. Each worker has the same environment, so the first one's replicas will
