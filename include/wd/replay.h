@@ -67,6 +67,18 @@ class Replay {
   std::int64_t size(std::int64_t iteration) const { return filled(iteration) * num_envs_; }
   double mean_age(std::int64_t iteration) const;
 
+  // Units of the newest entries of some replicas, evenly spaced and of all ranks at most about `units`, behind
+  // which the discounted return of an agent is known (Followed in src/algorithm/measure.h): their rows, with
+  // the mask of where it is, and that return, [rows] float64 on the CPU. Synchronizes on CUDA. All ranks.
+  struct Known {
+    Batch batch;
+    at::Tensor value;
+  };
+  Known known_returns(std::int64_t iteration, std::int64_t units, const ProcessGroup& group) const;
+  // The largest |reward| in the memories of all ranks, before reward_scale; of teams, times the number of
+  // agents. Synchronizes on CUDA. All ranks.
+  double largest_reward(const ProcessGroup& group) const;
+
   // For the functions of Algorithm with these names. The ring is memory; since when it fills is state.
   std::vector<NamedTensor> state() const;
   void state_changed();  // synchronizes on CUDA

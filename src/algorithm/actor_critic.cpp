@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "src/algorithm/measure.h"
@@ -393,9 +394,28 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
       {"learning_rate", rate_.value().cpu()[0].item<double>()},
       {"updates", of_critics.steps},
       {"empty_minibatches", of_critics.empty},
-      {"critics_gap", critics_gap()}};
+      {"critics_gap", critics_gap()},
+      {"update_ratio", actor_.step_ratio()},
+      {"critic_update_ratio", learned_.step_ratio()},
+      {"dormant_share", dormant_share_of_policy()},
+      {"critic_dormant_share", dormant_share_of_critics()}};
   for (auto& metric : batch_metrics()) all.push_back(std::move(metric));
   return all;
+}
+
+std::string ActorCritic::warning_of(double paid) const {
+  return ReplayAlgorithm::warning_of(mean_of_sum(kTdValue), mean_of_sum(kTdTarget), paid);
+}
+
+// Of the critics, for rows of the last batch.
+double ActorCritic::dormant_share_of_critics() const {
+  if (updates() == 0) return std::nan("");
+  const Batch& batch = batch_->now;
+  const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
+  const NetworkInput input = with_action(batch, batch.action.narrow(0, 0, rows), 0, rows);
+  std::vector<Probe> probes;
+  for (const auto& critic : policy_.critics()->networks()) probes.push_back({critic.get(), input});
+  return dormant_share(probes, batch.mask, rows, group_);
 }
 
 double ActorCritic::critics_gap() const {
@@ -407,7 +427,6 @@ double ActorCritic::critics_gap() const {
                  group_);
 }
 
-// What each critic says of what was played in rows [0, rows): [critics, rows] float64 on the CPU.
 at::Tensor ActorCritic::played_values(const Batch& batch, std::int64_t rows) const {
   const at::Tensor action = batch.action.narrow(0, 0, rows);
   const NetworkInput input = with_action(batch, action, 0, rows);

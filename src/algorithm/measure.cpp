@@ -12,8 +12,6 @@ namespace wd {
 
 namespace {
 
-constexpr std::int64_t kSampledRows = 1024;
-
 at::Tensor on_host(const at::Tensor& numbers) { return numbers.cpu().to(at::kDouble); }
 
 }  // namespace
@@ -30,7 +28,8 @@ std::unique_ptr<Network::Workspace> run_once(const Probe& probe, std::int64_t ro
 
 std::vector<Probe> probes_of(const Policy& policy, const Batch& batch, std::int64_t rows) {
   std::vector<Probe> probes = {{&policy.model().network(0), policy.input(batch, 0, rows)}};
-  if (policy.has_critic()) probes.push_back({&policy.model().network(1), policy.critic_input(batch, 0, rows)});
+  if (policy.has_critic())
+    probes.push_back({&policy.model().network(1), policy.critic_input(batch, 0, rows)});
   return probes;
 }
 
@@ -70,6 +69,29 @@ double mean_of(const at::Tensor& numbers, const at::Tensor& mask, const ProcessG
   const at::Tensor sums = at::stack({counted.sum(), at::full({}, counted.numel(), at::kDouble)});
   group.all_reduce(sums);
   return ratio(sums[0].item<double>(), sums[1].item<double>());
+}
+
+Followed returns_followed(const at::Tensor& reward, const at::Tensor& over, const at::Tensor& ended,
+                          double gamma) {
+  constexpr double kLeft = 0.05;
+  const at::Tensor rewards = reward.to(at::kDouble).contiguous(), overs = over.contiguous(),
+                   ends = ended.contiguous();
+  const Followed followed{at::empty_like(rewards), at::empty(rewards.sizes(), at::kByte)};
+  const std::int64_t T = rewards.size(0), N = rewards.size(1);
+  const auto* const r = rewards.const_data_ptr<double>();
+  auto* const value = followed.value.mutable_data_ptr<double>();
+  std::vector<double> sum(static_cast<std::size_t>(N), 0.0), left(sum.size(), 1.0);  // of the step behind
+  for (std::int64_t i = T * N; i-- > 0;) {
+    const auto n = static_cast<std::size_t>(i % N);
+    if (ends.const_data_ptr<bool>()[i]) {
+      sum[n] = 0.0;
+      left[n] = overs.const_data_ptr<bool>()[i] ? 0.0 : 1.0;
+    }
+    value[i] = sum[n] = r[i] + gamma * sum[n];
+    left[n] *= gamma;
+    followed.known.mutable_data_ptr<std::uint8_t>()[i] = left[n] <= kLeft ? 1 : 0;
+  }
+  return followed;
 }
 
 at::Tensor taken_values(const at::Tensor& values, const at::Tensor& actions, const ActionLayout& layout) {

@@ -14,7 +14,10 @@
 
 namespace wd {
 
-// How many of `rows` rows of this rank measurements read, at most about 1,024 of all ranks: a multiple of
+// Of all ranks, about.
+inline constexpr std::int64_t kSampledRows = 1024;
+
+// How many of `rows` rows of this rank measurements read, at most about kSampledRows of all ranks: a multiple of
 // `unit` rows, which stay together.
 std::int64_t sampled_rows(std::int64_t rows, std::int64_t unit, const ProcessGroup& group);
 
@@ -45,6 +48,15 @@ std::vector<double> quantiles_of(const at::Tensor& numbers, const at::Tensor& ma
 // The mean of the numbers [rows] whose mask [rows] is not 0, of all ranks; NaN if there are none.
 // Synchronizes on CUDA. All ranks.
 double mean_of(const at::Tensor& numbers, const at::Tensor& mask, const ProcessGroup& group);
+
+// The discounted return that followed each step, and whether it is known: until the episode ended for the
+// agent, or until what is left weighs at most 5 %: so not close to a truncation, or to the end of the T steps.
+struct Followed {
+  at::Tensor value, known;  // [T, N] float64, and uint8
+};
+// reward [T, N]; over, ended: StepEnd of each step (kernels/ends.h), [T, N] bool. On the CPU.
+Followed returns_followed(const at::Tensor& reward, const at::Tensor& over, const at::Tensor& ended,
+                          double gamma);
 
 // The values of choices that were taken, summed over heads: [n] of values [n, choices of all heads] and
 // actions [n, heads] int32. On the CPU.

@@ -57,6 +57,17 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "grad_norm", Reduce::kMean,
            "norm of the gradient before clipping, mean over optimizer steps"},
     Metric{kPolicy, "critic_grad_norm", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{kPolicy, "update_ratio", Reduce::kMean,
+           "norm of the last optimizer step, divided by that of the weights"},
+    Metric{kPolicy, "critic_update_ratio", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{kPolicy, "dormant_share", Reduce::kMean,
+           "share of the hidden units of fully connected networks whose mean |activation| is at most 0.025 "
+           "times that of their layer, over at most 1,024 rows; null for other networks"},
+    Metric{kPolicy, "critic_dormant_share", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{
+        kPolicy, "overestimation", Reduce::kMean,
+        "value less the discounted return that followed, mean over transitions of which that is known (see "
+        "above)"},
     Metric{
         kPolicy, "critics_gap", Reduce::kMean,
         "greatest less least value that one of several critics gives to what was played, mean over at most "

@@ -88,12 +88,12 @@ void Trainer::Impl::report_dropped_rewards() {
 }
 
 void Trainer::Impl::report_warnings() {
-  for (std::size_t p = 0; p < learners.size() && group.leads(); ++p) {
+  for (std::size_t p = 0; p < learners.size(); ++p) {
     if (warned.contains(p)) continue;
     const std::string text = learners[p].warning();
     if (text.empty()) continue;
     warned.insert(p);
-    logging::warn(text);
+    if (group.leads()) logging::warn(text);
   }
 }
 
