@@ -31,6 +31,7 @@ class ActorCritic : public ReplayAlgorithm {
   void state_changed() override;
   void weights_changed() override { follow(1.0f); }
   std::vector<std::pair<std::string, double>> metrics() const override;
+  std::string warning() const override { return warning_of(0.0); }
   void poison_next(const std::string& tensor) override;
 
  protected:
@@ -62,6 +63,8 @@ class ActorCritic : public ReplayAlgorithm {
   virtual bool end_actor_step() { return true; }
   virtual void follow(float tau) { target_critics_.follow(*policy_.critics(), tau); }
 
+  // ReplayAlgorithm's, of the critics.
+  std::string warning_of(double paid) const;
   // Of the actor's actions in the last update.
   double mean_entropy() const;
   std::vector<double> sums_of_actor() const { return actor_.sums(); }  // of the last update, by ActorSum
@@ -96,6 +99,10 @@ class ActorCritic : public ReplayAlgorithm {
   void learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                           int count, const float* alpha, const ActorLoss& loss = actor_loss) const;
 
+  // The mean over rows of the last batch of the greatest less the least value that a critic gives to what was
+  // played; NaN of one critic. Synchronizes on CUDA. All ranks.
+  double critics_gap() const;
+
   const ActorCriticSettings& settings_;
   Model target_critics_;
 
@@ -107,6 +114,8 @@ class ActorCritic : public ReplayAlgorithm {
   }
   bool moves_actor() const { return (update_ + current_variant() + 1) % settings_.policy_delay == 0; }
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) final;
+  at::Tensor played_values(const Batch& batch, std::int64_t rows) const final;
+  double dormant_share_of_critics() const;
   void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
                 const at::Tensor& grad) const;
   void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;

@@ -109,7 +109,7 @@ class Algorithm {
   // Measurements of the last update, under names that wd/metrics.h declares. Synchronizes on CUDA.
   virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
   // What users should know about what has been learned so far, with the remedy; or nothing. The trainer logs
-  // it once. Synchronizes on CUDA. Not collective.
+  // it once. Synchronizes on CUDA. All ranks, with the same result.
   virtual std::string warning() const { return {}; }
   // For tests: makes the "loss" or the "gradient" of the next step NaN.
   virtual void poison_next(const std::string&) {}

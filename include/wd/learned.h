@@ -74,6 +74,8 @@ class Learned {
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;
   std::vector<double> sums() const;
+  // The norm of its last step, divided by that of the parameters after it; NaN if it made none.
+  double step_ratio() const;
 
   // For tests: makes the first sum after the count ("loss") or the gradient ("gradient") of the next step
   // NaN.

@@ -105,6 +105,9 @@ class Network {
   // The activations of the last hidden layer, [rows, latent_size()] float32 or bfloat16, that the last
   // forward() of this workspace computed: a view of the workspace.
   virtual at::Tensor latent(const Workspace& workspace) const;
+  // The activations of all hidden layers of a fully connected network, [rows, width] float32 or bfloat16,
+  // that the last forward() of this workspace computed: views of the workspace. Others show none.
+  virtual std::vector<at::Tensor> hidden(const Workspace& workspace) const;
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;

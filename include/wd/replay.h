@@ -55,10 +55,29 @@ class Replay {
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);
 
   std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
+  int agents() const { return buffers_.num_agents; }           // whose rows are together
   // Replicas of all ranks, and steps of a rollout.
   TrainingShape shape() const { return {.num_envs = num_envs_, .rollout_steps = trajectory_.steps()}; }
   // Batches to learn from in an iteration.
   std::int64_t batches() const { return settings_.batches(shape()); }
+
+  // Transitions of all replicas that are there after so many complete iterations; and the mean age of those of
+  // the last batch [environment steps], of this rank, NaN if they were recorded. The second synchronizes on
+  // CUDA.
+  std::int64_t size(std::int64_t iteration) const { return filled(iteration) * num_envs_; }
+  double mean_age(std::int64_t iteration) const;
+
+  // Units of the newest entries of some replicas, evenly spaced and of all ranks at most about `units`, behind
+  // which the discounted return of an agent is known (Followed in src/algorithm/measure.h): their rows, with
+  // the mask of where it is, and that return, [rows] float64 on the CPU. Synchronizes on CUDA. All ranks.
+  struct Known {
+    Batch batch;
+    at::Tensor value;
+  };
+  Known known_returns(std::int64_t iteration, std::int64_t units, const ProcessGroup& group) const;
+  // The largest |reward| in the memories of all ranks, before reward_scale; of teams, times the number of
+  // agents. Synchronizes on CUDA. All ranks.
+  double largest_reward(const ProcessGroup& group) const;
 
   // For the functions of Algorithm with these names. The ring is memory; since when it fills is state.
   std::vector<NamedTensor> state() const;

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,17 @@ class ReplayAlgorithm : public Algorithm {
   double mean_of_sum(int sum) const;
   // grad_norm, learning_rate, updates and empty_minibatches of the last update. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
+  // The values, on the CPU, of what was played in rows [0, rows) of a batch, [networks, rows] float64;
+  // undefined: there are none.
+  virtual at::Tensor played_values(const Batch&, std::int64_t) const { return {}; }
+  // What Algorithm::warning() says if the mean value or target of the last update is beyond what rewards
+  // allow, with what each step pays in addition to its reward, at most; or nothing. All ranks.
+  std::string warning_of(double value, double target, double paid = 0.0) const;
+  // Of the policy's networks, for rows of the last batch. Synchronizes on CUDA. All ranks.
+  double dormant_share_of_policy() const;
+  // What batches are made of, the errors of the last one, and `overestimation`: for algorithms that write error_. Synchronizes
+  // on CUDA. All ranks.
+  std::vector<std::pair<std::string, double>> batch_metrics() const;
 
   Policy& policy_;
   const int index_;  // of the policy
@@ -86,11 +98,13 @@ class ReplayAlgorithm : public Algorithm {
   Learned learned_;
   Replay replay_;
   ExplorationSchedules exploration_;
-  at::Tensor error_;                      // [rows of a batch] float32: for priorities
-  const std::int64_t batch_steps_;        // environment steps of an iteration
-  const std::int64_t updates_;            // of an iteration that learns
+  at::Tensor error_;                // [rows of a batch] float32: for priorities
+  const std::int64_t batch_steps_;  // environment steps of an iteration
+  const std::int64_t updates_;      // of an iteration that learns
+  const double gamma_, reward_scale_;
   std::int64_t update_ = 0;               // of this iteration, begun or about to begin
   const ReplayBatch* batch_ = nullptr;    // of this update
+  std::optional<TrainingClock> clock_;    // of the training
   const TrainingTime* time_ = nullptr;    // in device memory
   const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
   // Of the settings' max_grad_norm; null: the gradient is not limited.

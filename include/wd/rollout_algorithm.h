@@ -40,8 +40,13 @@ class RolloutAlgorithm : public Algorithm {
 
   // Begins an update; the arguments are those of Learned::begin_update().
   void start_epochs(const double* lr, const double* max_grad_norm, const double* limit);
-  // The metrics of the last update that every algorithm has. Synchronizes on CUDA.
+  // The metrics of the last update that every algorithm has. Synchronizes on CUDA. All ranks.
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
+  // update_ratio and dormant_share, which are among them. Synchronizes on CUDA. All ranks.
+  std::vector<std::pair<std::string, double>> diagnosis() const;
+  // The mean value of the rollout's states less the discounted return that followed, of rewards times
+  // reward_scale, where that is known; NaN if it nowhere is. Synchronizes on CUDA. All ranks.
+  double overestimation(double gamma, double reward_scale = 1.0) const;
   // The argument of set_skip_flag(), for further optimizers of the algorithm.
   const std::int64_t* skip_flag() const { return failed_; }
   // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count, or of x

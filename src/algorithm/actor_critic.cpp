@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
+#include "src/algorithm/measure.h"
 #include "wd/error.h"
 #include "wd/kernels/td.h"
 #include "wd/rollout_algorithm.h"
@@ -381,16 +383,61 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
   double loss = 0.0;
   for (int i = 0; i < policy_.critic_shape().count; ++i)
     loss += critics[static_cast<std::size_t>(i) * kNumTdSums + kTdLoss];
-  return {{"policy_loss", ratio(actor[kActorLoss], actor[kActorCount])},
-          {"value_loss", ratio(loss, critics[kTdCount])},
-          {"value_mean", ratio(critics[kTdValue], critics[kTdCount])},
-          {"return_mean", ratio(critics[kTdTarget], critics[kTdCount])},
-          {"grad_norm", ratio(of_actor.norm_sum, of_actor.steps)},
-          {"critic_grad_norm", ratio(of_critics.norm_sum, of_critics.steps)},
-          {"epsilon", exploration_.epsilon()},
-          {"learning_rate", rate_.value().cpu()[0].item<double>()},
-          {"updates", of_critics.steps},
-          {"empty_minibatches", of_critics.empty}};
+  std::vector<std::pair<std::string, double>> all = {
+      {"policy_loss", ratio(actor[kActorLoss], actor[kActorCount])},
+      {"value_loss", ratio(loss, critics[kTdCount])},
+      {"value_mean", ratio(critics[kTdValue], critics[kTdCount])},
+      {"return_mean", ratio(critics[kTdTarget], critics[kTdCount])},
+      {"grad_norm", ratio(of_actor.norm_sum, of_actor.steps)},
+      {"critic_grad_norm", ratio(of_critics.norm_sum, of_critics.steps)},
+      {"epsilon", exploration_.epsilon()},
+      {"learning_rate", rate_.value().cpu()[0].item<double>()},
+      {"updates", of_critics.steps},
+      {"empty_minibatches", of_critics.empty},
+      {"critics_gap", critics_gap()},
+      {"update_ratio", actor_.step_ratio()},
+      {"critic_update_ratio", learned_.step_ratio()},
+      {"dormant_share", dormant_share_of_policy()},
+      {"critic_dormant_share", dormant_share_of_critics()}};
+  for (auto& metric : batch_metrics()) all.push_back(std::move(metric));
+  return all;
+}
+
+std::string ActorCritic::warning_of(double paid) const {
+  return ReplayAlgorithm::warning_of(mean_of_sum(kTdValue), mean_of_sum(kTdTarget), paid);
+}
+
+// Of the critics, for rows of the last batch.
+double ActorCritic::dormant_share_of_critics() const {
+  if (updates() == 0) return std::nan("");
+  const Batch& batch = batch_->now;
+  const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
+  const NetworkInput input = with_action(batch, batch.action.narrow(0, 0, rows), 0, rows);
+  std::vector<Probe> probes;
+  for (const auto& critic : policy_.critics()->networks()) probes.push_back({critic.get(), input});
+  return dormant_share(probes, batch.mask, rows, group_);
+}
+
+double ActorCritic::critics_gap() const {
+  if (updates() == 0 || policy_.critic_shape().count == 1) return std::nan("");
+  const Batch& batch = batch_->now;
+  const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
+  const at::Tensor values = played_values(batch, rows);
+  return mean_of(std::get<0>(values.max(0)) - std::get<0>(values.min(0)), batch.mask.narrow(0, 0, rows),
+                 group_);
+}
+
+at::Tensor ActorCritic::played_values(const Batch& batch, std::int64_t rows) const {
+  const at::Tensor action = batch.action.narrow(0, 0, rows);
+  const NetworkInput input = with_action(batch, action, 0, rows);
+  std::vector<at::Tensor> values;
+  for (const auto& critic : policy_.critics()->networks()) {
+    const at::Tensor output =
+        run_once({critic.get(), input}, rows)->output.narrow(0, 0, rows).cpu().to(at::kDouble);
+    values.push_back(is_continuous() ? output.mean(1)
+                                     : taken_values(output, action.cpu(), policy_.action_layout()));
+  }
+  return at::stack(values);
 }
 
 // "actor.gradient" is the actor's, "gradient" the critics'.

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "kernels/reduce.h"
@@ -57,6 +58,15 @@ StepRecord Adam::record() const {
   StepRecord record;
   std::memcpy(&record, host.const_data_ptr<double>(), sizeof(record));
   return record;
+}
+
+double Adam::step_ratio() const {
+  const StepRecord last = record();
+  if (last.steps == 0.0) return std::nan("");
+  const auto squares = [](const at::Tensor& x) { return x.square().sum().item<double>(); };
+  const at::Tensor first = first_moment_.cpu().to(at::kDouble), second = second_moment_.cpu().to(at::kDouble);
+  const at::Tensor step = last.step_size * first / (second.sqrt() * last.inverse_root + epsilon_);
+  return std::sqrt(squares(step) / squares(parameters_.cpu().to(at::kDouble)));
 }
 
 }  // namespace wd

@@ -24,6 +24,9 @@ class Adam {
   const StepRecord* live_record() const;
   // Returns the record of the update so far. Waits for the device.
   StepRecord record() const;
+  // The norm of the update's last step, divided by that of the parameters; NaN if it made none. Waits for the
+  // device.
+  double step_ratio() const;
 
   const at::Tensor& first_moment() const { return first_moment_; }
   const at::Tensor& second_moment() const { return second_moment_; }

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "src/algorithm/measure.h"
 #include "src/algorithm/mixing.h"
 #include "src/nets/values.h"
 #include "wd/kernels/td.h"
@@ -36,6 +37,7 @@ class Dqn final : public ReplayAlgorithm {
   void state_changed() override;
   void weights_changed() override { target_.follow(policy_.model(), 1.0f); }
   std::vector<std::pair<std::string, double>> metrics() const override;
+  std::string warning() const override { return warning_of(mean_of_sum(kTdValue), mean_of_sum(kTdTarget)); }
 
  private:
   enum Variant { kLearn, kLearnAndFollow };
@@ -44,6 +46,7 @@ class Dqn final : public ReplayAlgorithm {
   bool follows_before(std::int64_t update) const;
   void before_update(std::int64_t update) override;
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) override;
+  at::Tensor played_values(const Batch& batch, std::int64_t rows) const override;
   at::Tensor values(const Network& network, const Lane& lane) const;
   template <typename Args>
   void value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
@@ -102,6 +105,13 @@ at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>
         pass(lane, batch, begin, end);
       },
       should_stop);
+}
+
+at::Tensor Dqn::played_values(const Batch& batch, std::int64_t rows) const {
+  if (mixing_.is_on()) return {};
+  const Probe probe{&policy_.model().network(0), policy_.input(batch, 0, rows)};
+  const at::Tensor output = run_once(probe, rows)->output.narrow(0, 0, rows).cpu().to(at::kDouble);
+  return taken_values(output, batch.action.narrow(0, 0, rows).cpu(), policy_.action_layout()).unsqueeze(0);
 }
 
 // The values of all choices, [rows, choices], or their quantiles, [rows, choices, K]; the network's last pass
@@ -200,7 +210,8 @@ std::vector<std::pair<std::string, double>> Dqn::metrics() const {
                                                      {"value_mean", mean_of_sum(kTdValue)},
                                                      {"return_mean", mean_of_sum(kTdTarget)},
                                                      {"epsilon", exploration_.epsilon()}};
-  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
+  for (const auto& more : {optimizer_metrics(), batch_metrics()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

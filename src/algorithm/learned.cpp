@@ -45,6 +45,8 @@ Learned::Learned(Learned&&) noexcept = default;
 
 void Learned::stops_with(const Learned& leader) { leader_ = leader.adam_->live_record(); }
 
+double Learned::step_ratio() const { return adam_->step_ratio(); }
+
 StepRecord Learned::record() const { return adam_->record(); }
 
 void Learned::begin_update(const double* lr, const double* max_grad_norm, const double* limit,

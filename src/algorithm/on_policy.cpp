@@ -165,25 +165,30 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   const double* const now = coefficients.const_data_ptr<double>();
   const double loss =
       mean(kPolicyLoss) + now[kValueCoeff] * mean(kValueLoss) - now[kEntropyCoeff] * mean(kEntropy);
-  return {{"total_loss", loss},
-          {"policy_loss", mean(kPolicyLoss)},
-          {"value_loss", mean(kValueLoss)},
-          {"entropy", mean(kEntropy)},
-          {"vf_loss_coeff", now[kValueCoeff]},
-          {"entropy_coeff", now[kEntropyCoeff]},
-          {"value_mean", statistics_of(value_moments_).first},
-          {"advantage_mean", advantage},
-          {"advantage_std", std::sqrt(advantage_variance)},
-          {"return_mean", target},
-          {"return_std", std::sqrt(target_variance)},
-          {"explained_variance",
-           taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
-          {"approx_kl", mean(kApproxKl)},
-          {"clip_fraction", mean(kClipped)},
-          {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"learning_rate", adaptive_lr_.defined() ? adaptive_lr_.item<double>() : now[kLr]},
-          {"updates", record.steps},
-          {"empty_minibatches", record.empty}};
+  const bool plain = plan_.with_value && !settings_.normalize_reward && !settings_.normalize_return;
+  std::vector<std::pair<std::string, double>> all = {
+      {"total_loss", loss},
+      {"policy_loss", mean(kPolicyLoss)},
+      {"value_loss", mean(kValueLoss)},
+      {"entropy", mean(kEntropy)},
+      {"vf_loss_coeff", now[kValueCoeff]},
+      {"entropy_coeff", now[kEntropyCoeff]},
+      {"value_mean", statistics_of(value_moments_).first},
+      {"advantage_mean", advantage},
+      {"advantage_std", std::sqrt(advantage_variance)},
+      {"return_mean", target},
+      {"return_std", std::sqrt(target_variance)},
+      {"explained_variance",
+       taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
+      {"approx_kl", mean(kApproxKl)},
+      {"clip_fraction", mean(kClipped)},
+      {"grad_norm", ratio(record.norm_sum, record.steps)},
+      {"learning_rate", adaptive_lr_.defined() ? adaptive_lr_.item<double>() : now[kLr]},
+      {"updates", record.steps},
+      {"empty_minibatches", record.empty},
+      {"overestimation", plain ? overestimation(settings_.gamma) : std::nan("")}};
+  for (auto& metric : diagnosis()) all.push_back(std::move(metric));
+  return all;
 }
 
 void OnPolicySettings::describe(Fields& field) {

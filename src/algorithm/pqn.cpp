@@ -175,21 +175,22 @@ at::Tensor Pqn::accumulate(const Batch& batch, const std::function<bool()>& shou
 }
 
 std::vector<std::pair<std::string, double>> Pqn::metrics() const {
-  const StepRecord record = learned_.record();
   const std::vector<double> sums = learned_.sums();
   const auto [target, target_variance] = statistics_of(moments_[0]);
   const double unexplained = statistics_of(moments_[2]).second, loss = ratio(sums[kTdLoss], sums[kTdCount]);
-  return {{"total_loss", loss},
-          {"value_loss", loss},
-          {"value_mean", statistics_of(moments_[1]).first},
-          {"return_mean", target},
-          {"return_std", std::sqrt(target_variance)},
-          {"explained_variance", target_variance > 0.0 ? 1.0 - unexplained / target_variance : std::nan("")},
-          {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"epsilon", epsilon_.epsilon()},
-          {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
-          {"updates", record.steps},
-          {"empty_minibatches", record.empty}};
+  std::vector<std::pair<std::string, double>> all = {
+      {"total_loss", loss},
+      {"value_loss", loss},
+      {"value_mean", statistics_of(moments_[1]).first},
+      {"return_mean", target},
+      {"return_std", std::sqrt(target_variance)},
+      {"explained_variance", target_variance > 0.0 ? 1.0 - unexplained / target_variance : std::nan("")},
+      {"epsilon", epsilon_.epsilon()},
+      {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
+      {"overestimation",
+       mixing_.is_on() ? std::nan("") : overestimation(settings_.gamma, settings_.reward_scale)}};
+  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
+  return all;
 }
 
 }  // namespace

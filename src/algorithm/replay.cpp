@@ -9,6 +9,7 @@
 
 #include "kernels/gather.h"
 #include "kernels/replay.h"
+#include "src/algorithm/measure.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
@@ -297,6 +298,59 @@ std::int64_t Replay::filled(std::int64_t iteration) const {
   if (recorded_ > 0) return recorded_;
   const std::int64_t steps = trajectory_.steps(), rollouts = flags_.size(1) / steps;
   return std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
+}
+
+// A step of the newest rollout's last entry has age 0.
+double Replay::mean_age(std::int64_t iteration) const {
+  if (recorded_ > 0) return std::nan("");
+  const std::int64_t capacity = flags_.size(1), newest = (iteration - begun_here_) * trajectory_.steps() - 1;
+  const at::Tensor slot = batch_.entry.cpu().remainder(capacity);
+  const at::Tensor steps = (newest - slot).remainder(capacity);
+  return steps.to(at::kDouble).mean().item<double>() * static_cast<double>(num_envs_);
+}
+
+Replay::Known Replay::known_returns(std::int64_t iteration, std::int64_t units,
+                                    const ProcessGroup& group) const {
+  constexpr std::int64_t kReplicas = 16, kRows = std::int64_t{1} << 16;
+  const std::int64_t E = flags_.size(0), C = flags_.size(1), A = flags_.size(2);
+  const std::int64_t every = (num_envs_ + kReplicas - 1) / kReplicas,
+                     first = std::min((every - first_replica_ % every) % every, E),
+                     n = std::min(filled(iteration), std::max<std::int64_t>(kRows / (kReplicas * A), 1)),
+                     end = recorded_ > 0 ? recorded_ : (iteration - begun_here_) * trajectory_.steps();
+  const at::Tensor entry = at::arange(end - n, end), slot = entry.remainder(C);
+  const at::Tensor replica = at::arange(first, E, every);
+  const at::Tensor place = (slot.unsqueeze(1) + C * replica).flatten();  // [n * replicas]
+  const auto read = [&](const at::Tensor& ring, const at::Tensor& places) {
+    return ring.flatten(0, 1).index_select(0, places.to(ring.device()));
+  };
+  const auto steps = [&](const at::Tensor& ring) { return read(ring, place).cpu().view({n, -1}); };
+  const at::Tensor flags = steps(flags_), over = flags.bitwise_and(kReplayOver).ne(0);
+  const Followed followed =
+      returns_followed(steps(ring_of(&PolicyBuffers::reward)) * static_cast<double>(reward_scale_), over,
+                       flags.bitwise_and(kReplayEnds).ne(0).logical_or(over), gamma_);
+  const at::Tensor known = followed.known.mul(flags.bitwise_and(kReplayPlayed)).view({-1, A});
+  const at::Tensor any = known.any(1), count = any.sum().view({1});
+  group.all_reduce(count);
+  const std::int64_t spacing = count.item<std::int64_t>() / units + 1;
+  const at::Tensor even = entry.remainder(spacing).eq(0).unsqueeze(1).expand({n, replica.numel()}).flatten();
+  const at::Tensor chosen = any.logical_and(even).nonzero().flatten();
+  Known all;
+  for (const auto& [field, rows] : remembered_) {
+    if (!field->in_batch(buffers_)) continue;
+    const std::int64_t columns = field->form(buffers_)->columns;
+    const at::Tensor flat = read(rows, place.index_select(0, chosen)).flatten(0, 1);
+    field->in(all.batch) = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
+  }
+  all.batch.mask = known.index_select(0, chosen).flatten();
+  all.value = followed.value.view({-1, A}).index_select(0, chosen).flatten();
+  return all;
+}
+
+double Replay::largest_reward(const ProcessGroup& group) const {
+  const at::Tensor size = ring_of(&PolicyBuffers::reward).abs().mul(flags_.bitwise_and(kReplayPlayed));
+  const at::Tensor largest = size.max().cpu().to(at::kDouble).view({1});
+  group.all_reduce(largest, ReduceOp::kMax);
+  return largest.item<double>() * (team_ ? buffers_.num_agents : 1);
 }
 
 // Slots are filled from the first on. What was recorded is read again from its files.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "src/algorithm/measure.h"
 #include "wd/error.h"
 #include "wd/rollout_algorithm.h"
 
@@ -40,6 +41,8 @@ ReplayAlgorithm::ReplayAlgorithm(const AlgorithmContext& context, const OffPolic
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
       batch_steps_(replay_.shape().batch()),
       updates_(replay_.batches()),
+      gamma_(settings.gamma),
+      reward_scale_(settings.reward_scale),
       limits_(settings.clip_grad_norm),
       coefficients_(std::array{&plan.lr, &settings.max_grad_norm, &settings.replay.importance_exponent},
                     device_) {}
@@ -52,6 +55,7 @@ void ReplayAlgorithm::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
   if (to_train_) replay_.append(clock);
   learned_.begin_update(coefficients_.value(kLr), max_grad_norm(), nullptr, failed_);
+  clock_ = clock;
   time_ = clock.time();
   update_ = 0;
 }
@@ -88,7 +92,52 @@ std::vector<std::pair<std::string, double>> ReplayAlgorithm::optimizer_metrics()
   return {{"grad_norm", ratio(record.norm_sum, record.steps)},
           {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
           {"updates", record.steps},
-          {"empty_minibatches", record.empty}};
+          {"empty_minibatches", record.empty},
+          {"update_ratio", learned_.step_ratio()},
+          {"dormant_share", dormant_share_of_policy()}};
+}
+
+double ReplayAlgorithm::dormant_share_of_policy() const {
+  if (updates() == 0) return std::nan("");
+  const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
+  return dormant_share(probes_of(policy_, batch_->now, rows), batch_->now.mask, rows, group_);
+}
+
+std::string ReplayAlgorithm::warning_of(double value, double target, double paid) const {
+  constexpr double kBeyond = 1.5;  // values that are learned well exceed the limit a little now and then
+  if (updates() == 0 || gamma_ == 1.0) return {};
+  const double reward = replay_.largest_reward(group_),
+               limit = (reward * reward_scale_ + paid) / (1.0 - gamma_);
+  const double largest = std::max(std::abs(value), std::abs(target));
+  if (!(reward > 0.0) || !(largest > kBeyond * limit)) return {};
+  return concat(
+      "policy '", policy_.name(), "': values of ", largest, " cannot be true: rewards of at most ", reward,
+      ", with reward_scale = ", reward_scale_, " and gamma = ", gamma_, ", allow ", limit,
+      ": lower the learning rate of the values, let targets follow more slowly, or limit the norm of the "
+      "gradient (clip_grad_norm)");
+}
+
+std::vector<std::pair<std::string, double>> ReplayAlgorithm::batch_metrics() const {
+  const double unknown = std::nan("");
+  const bool fills = to_train_ && clock_, learns = fills && updates() > 0;
+  const std::int64_t iteration = fills ? clock_->iteration() : 0;
+  std::vector<double> errors = {unknown, unknown};
+  double counted = unknown, beyond = unknown;
+  if (learns) {
+    const at::Tensor& mask = batch_->now.mask;
+    errors = quantiles_of(error_.abs(), mask, {0.5, 0.9}, group_);
+    const std::int64_t units = std::max<std::int64_t>(kSampledRows / replay_.agents(), 1);
+    const Replay::Known known = replay_.known_returns(iteration, units, group_);
+    if (const at::Tensor values = played_values(known.batch, known.value.size(0)); values.defined())
+      beyond = mean_of(values[0] - known.value, known.batch.mask, group_);
+    counted = mask.cpu().to(at::kDouble).mean().item<double>();
+  }
+  return {{"memory_size", fills ? static_cast<double>(replay_.size(iteration)) : unknown},
+          {"memory_age", learns ? replay_.mean_age(iteration) : unknown},
+          {"counted_share", counted},
+          {"td_error_median", errors[0]},
+          {"td_error_p90", errors[1]},
+          {"overestimation", beyond}};
 }
 
 void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {

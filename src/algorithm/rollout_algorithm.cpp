@@ -9,6 +9,7 @@
 
 #include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
+#include "src/algorithm/measure.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/minibatches.h"
@@ -88,9 +89,42 @@ bool RolloutAlgorithm::end_step() {
 
 std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics() const {
   const StepRecord record = learned_.record();
-  return {{"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"updates", record.steps},
-          {"empty_minibatches", record.empty}};
+  std::vector<std::pair<std::string, double>> all = {{"grad_norm", ratio(record.norm_sum, record.steps)},
+                                                     {"updates", record.steps},
+                                                     {"empty_minibatches", record.empty}};
+  for (auto& metric : diagnosis()) all.push_back(std::move(metric));
+  return all;
+}
+
+std::vector<std::pair<std::string, double>> RolloutAlgorithm::diagnosis() const {
+  double dormant = std::nan("");
+  if (learned_.record().steps > 0.0 && buffers_.state_size == 0) {
+    const Batch batch = minibatches_->gather(0);
+    const std::int64_t rows = sampled_rows(batch.mask.size(0), buffers_.num_agents, group_);
+    dormant = dormant_share(probes_of(policy_, batch, rows), batch.mask, rows, group_);
+  }
+  return {{"update_ratio", learned_.step_ratio()}, {"dormant_share", dormant}};
+}
+
+// Reads evenly spaced replicas, the same on any number of ranks.
+double RolloutAlgorithm::overestimation(double gamma, double reward_scale) const {
+  constexpr std::int64_t kRows = std::int64_t{1} << 16;
+  const std::int64_t E = trajectory_.num_envs(), T = trajectory_.length();
+  const std::int64_t every = buffers_.mask.numel() * group_.size() / kRows + 1;
+  const std::int64_t first = (every - group_.rank() * E % every) % every;
+  const auto part = [&](const at::Tensor& rows) {
+    return rows.narrow(0, 0, T).slice(1, std::min(first, E), E, every).cpu();
+  };
+  const at::Tensor mask = part(buffers_.mask), reward = part(buffers_.reward);
+  const auto of_agents = [&](const at::Tensor& flags) {
+    return part(flags).ne(0).unsqueeze(2).expand_as(reward).flatten(1);
+  };
+  const at::Tensor over =
+      of_agents(buffers_.terminated).logical_or(part(buffers_.agent_terminated).ne(0).flatten(1));
+  const Followed followed = returns_followed(reward.flatten(1) * reward_scale, over,
+                                             over.logical_or(of_agents(buffers_.truncated)), gamma);
+  return mean_of(part(buffers_.value).flatten(1) - followed.value, followed.known.mul(mask.flatten(1)),
+                 group_);
 }
 
 void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& mask, const at::Tensor& out) {

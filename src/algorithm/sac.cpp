@@ -199,12 +199,13 @@ std::vector<std::pair<std::string, double>> Sac::metrics() const {
 std::string Sac::warning() const {
   constexpr double kGrown = 1e3;  // times its first value
   const std::vector<double> sums = sums_of_actor();
-  if (!own_.tune_temperature || !(sums[kActorCount] > 0.0)) return {};
+  if (!(sums[kActorCount] > 0.0)) return {};
   const double highest = is_continuous() ? highest_entropy_ : ratio(sums[kActorHighest], sums[kActorCount]),
                target = target_entropy_.fixed + target_entropy_.share * highest, entropy = mean_entropy(),
                alpha = alpha_.cpu()[0].item<double>();
   const bool unreachable = target > highest, grown = alpha > kGrown * own_.temperature;
-  if (entropy >= target || !(unreachable || grown)) return {};
+  if (!own_.tune_temperature || entropy >= target || !(unreachable || grown))
+    return warning_of(std::abs(alpha * entropy));
   return concat("policy '", policy_.name(), "': the entropy of its actions, ", entropy,
                 ", stays below target_entropy, ", target, ", and the temperature grows (", alpha, "): ",
                 unreachable

@@ -30,6 +30,8 @@ void TrainingClock::advance(std::int64_t env_steps) {
   advance_clock(current_queue(device_), {time_in(time_), env_steps});
 }
 
+std::int64_t TrainingClock::iteration() const { return time_.cpu()[0].item<std::int64_t>(); }
+
 const TrainingTime* TrainingClock::time() const { return time_in(time_); }
 
 }  // namespace wd

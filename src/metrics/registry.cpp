@@ -57,6 +57,21 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "grad_norm", Reduce::kMean,
            "norm of the gradient before clipping, mean over optimizer steps"},
     Metric{kPolicy, "critic_grad_norm", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{kPolicy, "update_ratio", Reduce::kMean,
+           "norm of the last optimizer step, divided by that of the weights"},
+    Metric{kPolicy, "critic_update_ratio", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{kPolicy, "dormant_share", Reduce::kMean,
+           "share of the hidden units of fully connected networks whose mean |activation| is at most 0.025 "
+           "times that of their layer, over at most 1,024 rows; null for other networks"},
+    Metric{kPolicy, "critic_dormant_share", Reduce::kMean, "the same of the critics of DDPG, TD3 and SAC"},
+    Metric{
+        kPolicy, "overestimation", Reduce::kMean,
+        "value less the discounted return that followed, mean over transitions of which that is known (see "
+        "above)"},
+    Metric{
+        kPolicy, "critics_gap", Reduce::kMean,
+        "greatest less least value that one of several critics gives to what was played, mean over at most "
+        "1,024 rows of the last batch"},
     Metric{kPolicy, "temperature", Reduce::kMean, "weight of the entropy in SAC's losses"},
     Metric{kPolicy, "total_loss_z", Reduce::kMean,
            "distance of total_loss from its mean over the last 100 lines, in their standard deviations; null "
@@ -67,12 +82,27 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "updates", Reduce::kMax, "optimizer steps per iteration"},
     Metric{kPolicy, "empty_minibatches", Reduce::kMax,
            "minibatches per iteration that made no step because none of their transitions count"},
+    Metric{kPolicy, "memory_size", Reduce::kMax, "transitions in the replay memory"},
+    Metric{kPolicy, "memory_age", Reduce::kMean,
+           "mean age of the transitions of the last batch [environment steps]; null if they were recorded"},
+    Metric{
+        kPolicy, "counted_share", Reduce::kMean,
+        "share of the rows of the last batch that count: not those of steps that only reset, and of agents "
+        "out of the game"},
+    Metric{kPolicy, "td_error_median", Reduce::kMean,
+           "median over the last batch of |target - value|, of the first critic"},
+    Metric{kPolicy, "td_error_p90", Reduce::kMean, "90th percentile of the same"},
     Metric{kPolicy, "action_std_over_agents", Reduce::kMean,
            "standard deviation of the action over the agents of one replica in one step, one per head; for a "
-           "bounded box in units of half its width"},
+           "bounded box in units of half its width; null where there is only one agent"},
     Metric{kPolicy, "action_std_over_envs", Reduce::kMean,
-           "the same over the replicas of one worker, agent by agent"},
-    Metric{kPolicy, "action_std_over_time", Reduce::kMean, "the same over the steps of a rollout"},
+           "the same over the replicas of one worker, agent by agent; null where it has only one"},
+    Metric{kPolicy, "action_std_over_time", Reduce::kMean,
+           "the same over the steps of a rollout; null where it has only one"},
+    Metric{kPolicy, "saturated_share", Reduce::kMean,
+           "share of the rollout's actions more than 99 % of half the width from the middle of their bounds, "
+           "one "
+           "per component"},
 
     Metric{kEnvironmentGroup, "FIELD", Reduce::kMean,
            "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},

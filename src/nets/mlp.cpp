@@ -157,6 +157,12 @@ std::vector<NamedTensor> Mlp::hidden_parameters() const {
   return named;
 }
 
+std::vector<at::Tensor> Mlp::hidden(const Workspace& workspace) const {
+  std::vector<at::Tensor> layers = static_cast<const Memory&>(workspace).hidden;
+  for (std::size_t l = 0; l < layers.size(); ++l) layers[l] = layers[l].narrow(-1, 0, shape_.hidden[l]);
+  return layers;
+}
+
 std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool with_gradients) const {
   auto memory = std::make_unique<Memory>();
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));

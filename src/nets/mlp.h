@@ -71,6 +71,7 @@ class Mlp : public Network {
   at::Tensor latent(const Workspace& workspace) const override {
     return static_cast<const Memory&>(workspace).hidden.back().narrow(1, 0, latent_size());
   }
+  std::vector<at::Tensor> hidden(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const final;

@@ -32,6 +32,10 @@ ColumnsView columns_view(const at::Tensor& x) {
   return view;
 }
 
+std::vector<at::Tensor> StandardizedNetwork::hidden(const Workspace& workspace) const {
+  return inner_->hidden(*static_cast<const Memory&>(workspace).inner);
+}
+
 std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int64_t rows,
                                                                         bool with_gradients) const {
   auto memory = std::make_unique<Memory>();

@@ -64,6 +64,10 @@ std::int64_t ValuesNetwork::activation_size() const {
   return inner_->activation_size() + z + (shape_.quantiles > 1 ? shape_.choices : 0);
 }
 
+std::vector<at::Tensor> ValuesNetwork::hidden(const Workspace& workspace) const {
+  return inner_->hidden(*static_cast<const Memory&>(workspace).inner);
+}
+
 std::unique_ptr<Network::Workspace> ValuesNetwork::make_workspace(std::int64_t rows,
                                                                   bool with_gradients) const {
   auto memory = std::make_unique<Memory>();

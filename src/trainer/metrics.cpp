@@ -63,12 +63,15 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "reward_min", least);
   row.add(prefix + "reward_max", greatest);
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
-  const ActionSpread spread = action_spread(buffers);
+  const ActionSpread spread = action_spread(buffers, group);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
     for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
       row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),
               spread.by_axis[axis][k]);
   }
+  const std::vector<double> saturated = saturated_share(buffers, group);
+  for (std::size_t k = 0; k < saturated.size(); ++k)
+    row.add(concat(prefix, "saturated_share/", buffers.action_space.name(k)), saturated[k]);
 }
 
 // Warns once if rewards were dropped. Each worker has the same environment, so the first one's replicas will
@@ -85,12 +88,12 @@ void Trainer::Impl::report_dropped_rewards() {
 }
 
 void Trainer::Impl::report_warnings() {
-  for (std::size_t p = 0; p < learners.size() && group.leads(); ++p) {
+  for (std::size_t p = 0; p < learners.size(); ++p) {
     if (warned.contains(p)) continue;
     const std::string text = learners[p].warning();
     if (text.empty()) continue;
     warned.insert(p);
-    logging::warn(text);
+    if (group.leads()) logging::warn(text);
   }
 }
 

@@ -67,6 +67,11 @@ def documented_metrics():
     return re.findall(r"^\| `([^`]+)` \|", text, re.M)
 
 
+# Not of PPO's and A2C's choices.
+OF_OTHERS = ("epsilon", "critic_grad_norm", "critic_update_ratio", "critic_dormant_share", "critics_gap", "temperature", "memory_size", "memory_age", "counted_share",
+             "td_error_median", "td_error_p90", "saturated_share")
+
+
 @pytest.mark.parametrize("opponent", ["none", "both"])
 def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
     output("--env", "tag_continuous", "--device", "cpu", "--run_dir", tmp_path / "run", "--quiet", "--num_envs", 8,
@@ -81,7 +86,7 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
         if "action_std_over" in name:
             names = [f"{name}/{head}" for head in ("acceleration", "turn")]
         expected |= {re.sub("POLICY|ROLE", of, n) for n in names for of in ("tagger", "runner")}
-    expected -= {f"{of}/{name}" for of in ("tagger", "runner") for name in ("epsilon", "critic_grad_norm", "temperature")}  # of others
+    expected -= {f"{of}/{name}" for of in ("tagger", "runner") for name in OF_OTHERS}
     alone = {"eval/length", "eval/env/tags", "eval/env/survival"}
     against = {name for name in expected if re.fullmatch("eval/(tagger|runner)/.*", name)}
     if opponent == "none":
@@ -93,7 +98,7 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
     last = lines[-1]
     assert set(last) == expected
     unknown = {name for name, value in last.items() if value is None}
-    assert all(name.endswith("_z") for name in unknown), "z-scores need more lines"
+    assert all(name.endswith(("_z", "dormant_share")) for name in unknown), "z-scores need more lines, and networks read entities"
     assert 0 < last["env/survival"] <= 20
     assert last["tagger/reward_min"] <= last["tagger/reward_mean"] <= last["tagger/reward_max"]
     # Almost uniform choices among 21: the standard deviation is sqrt((21^2 - 1) / 12) = 6.06.
@@ -108,11 +113,25 @@ def test_metrics_of_actors_and_critics(tmp_path):
                "--set", f"policy={{shared: {{algorithm: {algorithm}, {learning}}}}}")
         lines = (tmp_path / algorithm / "metrics.jsonl").read_text().splitlines()
         last[algorithm] = {name.removeprefix("shared/"): value for name, value in json.loads(lines[-1]).items()}
-        assert set(last[algorithm]) <= {re.sub("POLICY/", "", name) for name in documented_metrics()} | {f"action_std_over_{over}/torque" for over in ("agents", "envs", "time")}
+        assert set(last[algorithm]) <= {re.sub("POLICY/", "", name) for name in documented_metrics()} | {f"action_std_over_{over}/torque" for over in ("agents", "envs", "time")} | {"saturated_share/torque"}
         assert all(last[algorithm][name] is not None for name in ("policy_loss", "value_loss", "value_mean", "return_mean", "epsilon"))
         assert last[algorithm]["grad_norm"] > 0 and last[algorithm]["critic_grad_norm"] > 0 and last[algorithm]["updates"] == 5
     assert last["SAC"].keys() - last["DDPG"].keys() == {"entropy", "temperature"}
+    assert last["DDPG"]["critics_gap"] is None, "one critic"
+    for of in last.values():
+        assert of["memory_size"] == 80 and 0 < of["memory_age"] < 80 and of["counted_share"] > 0.9
+        assert 0 < of["td_error_median"] < of["td_error_p90"] and 0 <= of["saturated_share/torque"] < 1
     assert 0 < last["SAC"]["temperature"] < 1.1
+
+
+@pytest.mark.parametrize("replicas, steps, null", [(4, 10, {"agents"}), (4, 1, {"agents", "time"}), (1, 10, {"agents", "envs"})])
+def test_the_spread_of_one_action_alone_is_null(replicas, steps, null, tmp_path):
+    output("--env", "pendulum", "--device", "cpu", "--quiet", "--num_envs", replicas, "--train_batch_size", replicas * steps, "--total_steps", 80,
+           "--run_dir", tmp_path / "run", "--set", "policy={shared: {algorithm: TD3, batch_size: 4, replay_ratio: 4, model: {separate_value: false}}}")
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    spread = {over: last[f"shared/action_std_over_{over}/torque"] for over in ("agents", "envs", "time")}
+    assert {over for over, value in spread.items() if value is None} == null
+    assert all(value > 0.01 for value in spread.values() if value is not None)
 
 
 def test_steps_that_only_reset_and_absent_agents_have_no_reward(tmp_path):

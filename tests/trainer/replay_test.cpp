@@ -114,6 +114,29 @@ TEST(ReplayTest, FillsThenLearnsThenFollows) {
   }
 }
 
+// 180 of the transitions are remembered, and two episodes of 8 steps and a reset have 2 rows that do not count.
+TEST(ReplayTest, MeasuresItsMemoryAndBatches) {
+  const Experiment setup =
+      dqn_setup({"batch_size=60", "replay_ratio=1"}, "tag_gridworld", {"trainer.staggered_resets=false"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (const double size : {60.0, 120.0, 180.0, 180.0}) {
+    trainer.iterate();
+    EXPECT_EQ(metric(trainer, "shared/memory_size"), size);
+    const double age = metric(trainer, "shared/memory_age"),
+                 counted = metric(trainer, "shared/counted_share"),
+                 median = metric(trainer, "shared/td_error_median");
+    if (size == 60.0) {  // below learning_starts
+      EXPECT_TRUE(std::isnan(age) && std::isnan(counted) && std::isnan(median));
+      continue;
+    }
+    EXPECT_NEAR(age, size / 2.0, 25.0);  // 60 uniform draws: their mean has a deviation of 7 at most
+    EXPECT_NEAR(counted, 8.0 / 9.0, 0.1);
+    EXPECT_LT(counted, 1.0);
+    EXPECT_GT(median, 0.0);
+    EXPECT_GT(metric(trainer, "shared/td_error_p90"), median);
+  }
+}
+
 // A rollout has 60 steps.
 TEST(ReplayTest, LearnsInTheIterationThatReachesLearningStarts) {
   for (const auto& [starts, updates] : {std::pair{60, 2.0}, {61, 0.0}}) {

@@ -20,6 +20,8 @@ class TrainingClock {
   void set(std::int64_t iteration, std::int64_t env_steps);
   // Counts a finished iteration of `env_steps` environment steps. Enqueues.
   void advance(std::int64_t env_steps);
+  // The number of complete iterations. Synchronizes on CUDA.
+  std::int64_t iteration() const;
   // The time that kernels read, on the device; the pointer stays valid and constant.
   const TrainingTime* time() const;
 
