@@ -76,7 +76,7 @@ class PpoSettings : public OnPolicySettings {
   bool operator==(const PpoSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   AlgorithmTraits traits() const override;
-  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 64, .rollout_steps = 32}; }
+  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 16, .rollout_steps = 128}; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 

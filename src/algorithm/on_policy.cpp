@@ -206,17 +206,20 @@ void OnPolicySettings::describe(Fields& field) {
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("normalize_advantage", normalize_advantage,
         "advantages of a rollout to mean 0, standard deviation 1");
+  const bool normalized_returns = normalize_return;
   field("normalize_return", normalize_return,
         "returns of each step to mean 0, standard deviation 1 over agents and replicas, as in WarpDrive; "
         "excludes "
         "n_step and gae_lambda below 1");
+  // Both exclude each other, and what is given is meant.
+  if (normalize_return && !normalized_returns) normalize_value = false;
   field("normalize_reward", normalize_reward,
         "divide rewards by the deviation of discounted returns of the training so far; values are then those "
         "of these rewards");
   if (has_value_function())
     field("normalize_value", normalize_value,
           "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
-          "vf_clip_param is in these units; excludes normalize_return");
+          "vf_clip_param is in these units; excludes normalize_return, with which it is false by default");
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
   field.choice("reuse_activations", reuse_activations, {"false", "true", "auto"},
                "keep the rollout's activations for the update, if it is one step: same results, faster, more "

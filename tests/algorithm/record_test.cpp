@@ -19,6 +19,7 @@ struct Case {
   bool masks = false;
   PolicySettings settings;
   Precision precision = kFp32;
+  bool first_weights = false;  // as a training begins, with units of values that are not known yet
   bool as_warpdrives = false;  // no truncation, and no agent leaves early: WarpDrive supports neither
 };
 
@@ -28,6 +29,7 @@ PolicySettings settings_of(const char* algorithm, Activation activation, bool se
   policy.algorithm = AlgorithmChoice::named(algorithm);
   auto& s = policy.algorithm.as<OnPolicySettings>();
   s.normalize_advantage = false;
+  s.normalize_value = false;
   s.gamma = 0.97;
   s.gae_lambda = 0.9;
   s.lr = Schedule();
@@ -88,6 +90,9 @@ std::vector<Case> cases() {
   a2c_share.settings.algorithm.as<OnPolicySettings>().max_rows = 21;
   Case ppo_kl{"ppo_target_kl", heads, false, settings_of("PPO", kRelu, false)};
   ppo_kl.settings.algorithm.as<PpoSettings>().target_kl = 0.005;
+  Case ppo_adaptive{"ppo_adaptive_kl", heads, false, settings_of("PPO", kRelu, false)};
+  ppo_adaptive.settings.algorithm.as<OnPolicySettings>().lr = 0.004;
+  ppo_adaptive.settings.algorithm.as<PpoSettings>().adaptive_kl = 0.0015;
   Case reinforce{"reinforce", heads, false, settings_of("REINFORCE", kRelu, false)};
   Case reinforce_normal{"reinforce_normalized_return", box, false, settings_of("REINFORCE", kTanh, false)};
   reinforce_normal.settings.algorithm.as<OnPolicySettings>().normalize_return = true;
@@ -104,6 +109,9 @@ std::vector<Case> cases() {
   };
   Case values{"a2c_normalized_value", heads, true, a2c.settings};
   values.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+  Case first_values{"ppo_first_normalized_value", heads, true, ppo.settings};
+  first_values.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+  first_values.first_weights = true;
   Case values_box{"ppo_normalized_value_gaussian", box, false, ppo_box.settings};
   values_box.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
   values_box.settings.algorithm.as<OnPolicySettings>().normalize_advantage = true;
@@ -145,7 +153,7 @@ std::vector<Case> cases() {
           ppo_gsde,
           a2c_gsde,
           a2c_gsde_bf16,
-          ppo_kl,
+          ppo_kl, ppo_adaptive, first_values,
           reinforce,
           reinforce_normal,
           a2c_bf16,
@@ -199,7 +207,8 @@ TensorMetadata metadata_of(const Case& c) {
           {"adam_epsilon", text(s.adam_epsilon)},
           {"clip_param", text(value_at(ppo.clip_param, kEnvSteps))},
           {"vf_clip_param", text(value_at(ppo.vf_clip_param, kEnvSteps))},
-          {"target_kl", text(value_at(ppo.target_kl, kEnvSteps))}};
+          {"target_kl", text(value_at(ppo.target_kl, kEnvSteps))},
+          {"adaptive_kl", text(ppo.adaptive_kl)}};
 }
 
 void record_statistics(Record& record, const std::string& prefix, const Policy& policy,
@@ -239,12 +248,14 @@ TEST_P(Records, AnUpdate) {
   fill_trajectory(draws, trajectory, c.as_warpdrives);
   for (std::size_t k = 0; k < spec.streams.size(); ++k)
     fill(buffers.stream_rows[k], draws.uniforms(buffers.stream_rows[k].numel(), -2.0f, 2.0f));
-  Policy policy(buffers, c.settings.model, 0, kSeed, kChunkRows, {}, c.precision);
+  Policy policy = c.first_weights
+                      ? Policy(buffers, c.settings, 0, kSeed, kChunkRows, {}, c.precision)
+                      : Policy(buffers, c.settings.model, 0, kSeed, kChunkRows, {}, c.precision);
   for (const NamedTensor& p : policy.named_parameters())
     if (p.name.find(".norm.") != std::string::npos)
       p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));
   policy.refresh_shadow();
-  if (c.settings.algorithm->traits().normalizes_value) {
+  if (c.settings.algorithm->traits().normalizes_value && !c.first_weights) {
     policy.normalize_values();
     policy.merge_value_moments(at::tensor({40.0, 60.0, 300.0}, at::kDouble));  // as if it had been trained
   }

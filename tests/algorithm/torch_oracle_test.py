@@ -31,8 +31,10 @@ NAMES = [
     "a2c_share",
     "a2c_warpdrive",
     "ppo",
+    "ppo_adaptive_kl",
     "ppo_agent_id_normalized_value",
     "ppo_central_normalized_value",
+    "ppo_first_normalized_value",
     "ppo_gaussian",
     "ppo_gru_central_normalized_value",
     "ppo_gru_share",
@@ -132,10 +134,16 @@ def value_units(record):
     return record["statistics_before.value_norm"], torch.stack([moments[1], (moments[2] + 1e-8).sqrt()]), moments
 
 
+def is_first(record):
+    """Whether no target was known before, so that values were in units of 1e-4."""
+    return record.normalize_value and record["statistics_before.value_moments"][0] == 0
+
+
 def prepared(record):
-    """The weights after the units of values have changed: the value's row computes the same values in the new ones."""
+    """The weights after the units of values have changed: the value's row computes the same values in the new ones. The
+    first weights mean nothing yet, and stay what they are."""
     weights = {name: tensor.clone() for name, tensor in record.prefixed("before.").items()}
-    if record.normalize_value:
+    if record.normalize_value and not is_first(record):
         (mean, deviation), (new_mean, new_deviation), _ = value_units(record)
         body = "value_layers." if record.separate else "layers."
         head, row = (body + "head", -1) if record.recurrent else ("value_head", 0)
@@ -445,6 +453,8 @@ def sums_of(record, weights, rows, ppo, advantage):
         policy = -log_prob * advantage
     mean, deviation = value_units(record)[1]
     target, old = ((rows[name] - mean) / deviation for name in ("target", "value"))
+    if is_first(record):
+        old = rows["value"] / 1e-4
     error = (value - target) ** 2
     if ppo and record.vf_clip_param > 0:
         near = old + (value - old).clamp(-record.vf_clip_param, record.vf_clip_param)
@@ -608,7 +618,7 @@ def update(record):
     ppo = record.algorithm == "ppo"
     kept = everything["advantage"][everything["mask"] > 0]
     batches = record.orders() if ppo or record.max_rows else [torch.arange(len(everything["mask"]))]
-    totals, norms = torch.zeros(6, dtype=torch.double), []
+    totals, norms, rate = torch.zeros(6, dtype=torch.double), [], record.lr
     for batch in batches:
         rows = {name: tensor[batch] for name, tensor in everything.items()}
         advantage = rows["advantage"]
@@ -620,6 +630,11 @@ def update(record):
         totals += torch.stack(sums).detach()
         if ppo and record.target_kl > 0 and sums[4] / sums[0] > 1.5 * record.target_kl:
             break
+        if ppo and record.adaptive_kl > 0 and norms:
+            divergence = (sums[4] / sums[0]).item()
+            rate *= 1 / 1.5 if divergence > 2 * record.adaptive_kl else 1.5 if divergence < 0.5 * record.adaptive_kl else 1
+            rate = min(max(rate, 1e-5), 1e-2)
+            adam.param_groups[0]["lr"] = rate
         adam.zero_grad()
         (sums[1] + record.vf_loss_coeff * sums[2] - record.entropy_coeff * sums[3]).backward()
         # Divide only now, because bf16 rounds the gradients of the sum.
@@ -629,11 +644,11 @@ def update(record):
         limit = record.max_grad_norm or float("inf")
         norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), limit).item())
         adam.step()
-    return weights, totals, norms, len(batches)
+    return weights, totals, norms, len(batches), rate
 
 
 def test_one_update(record):
-    weights, totals, norms, batches = update(record)
+    weights, totals, norms, batches, rate = update(record)
     for name, expected in weights.items():
         moved = (record[f"after.{name}"] - record[f"before.{name}"]).abs().max().item()
         assert moved > 0 or (record.algorithm == "reinforce" and name.startswith("value_")), name
@@ -650,7 +665,7 @@ def test_one_update(record):
         "total_loss": means[1] + record.vf_loss_coeff * means[2] - record.entropy_coeff * means[3],
         "grad_norm": torch.tensor(norms).mean(),
         "updates": torch.tensor(len(norms)),
-        "learning_rate": torch.tensor(record.lr),
+        "learning_rate": torch.tensor(rate),
         "return_mean": raw.mean(),
         "return_std": raw.std(correction=0),
         "advantage_mean": advantage.mean(),
@@ -663,5 +678,7 @@ def test_one_update(record):
     assert not record.max_grad_norm or max(norms) > record.max_grad_norm, "no gradient was cut"
     if record.algorithm == "ppo" and not record.target_kl:
         assert means[5] > 0.01, "nothing was clipped: the test shows less than it says"
+    if record.adaptive_kl:
+        assert rate < record.lr, "the rate did not follow the divergence"
     if record.target_kl:
         assert 0 < len(norms) < batches, "the KL limit stopped nothing"

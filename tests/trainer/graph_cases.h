@@ -81,7 +81,7 @@ inline constexpr GraphCase kGraphCases[] = {
     {"kept", "tag_continuous",
      "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
     {"ppo", "cartpole", "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
-    {"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true, gae_lambda: 1}}"},
+    {"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true, gae_lambda: 1, adaptive_kl: 0.01}}"},
     {"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.precision=tf32"},
     {"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
