@@ -21,9 +21,10 @@ struct MergeMomentsArgs {
   float* norm = nullptr;      // [columns, 2]: {mean, sqrt(variance + 1e-8)}
   // [columns, 2]: norm as it was before, or as it is now if these are the first numbers; or null.
   float* before = nullptr;
-  // [columns, 2], with `before`: the units in which outputs of before the merge mean the same as now, once
-  // rescale_output() has run: norm, or what it was before the first numbers.
+  // [columns, 2], with `before`: the units that the outputs of before the merge had, in terms of those of now: norm,
+  // if rescale_output() follows (`rescales`), or what it was, also before the first numbers.
   float* unit = nullptr;
+  bool rescales = true;
 };
 
 // Changes the units of one output of a linear layer: output * deviation + mean stays the same (van Hasselt et

@@ -27,7 +27,7 @@ WD_FN void merge_running(const MergeMomentsArgs& args, std::int64_t column) {
   norm[0] = static_cast<float>(running[kRunningMean]);
   norm[1] = static_cast<float>(sqrt(running[kRunningVariance] + 1e-8));
   for (int k = 0; k < 2 && args.before != nullptr; ++k)
-    (first ? args.before : args.unit)[2 * column + k] = norm[k];
+    (first || !args.rescales ? args.before : args.unit)[2 * column + k] = norm[k];
 }
 
 // Item `width` is the bias.

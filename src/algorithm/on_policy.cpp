@@ -39,11 +39,8 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
       settings_(settings),
       plan_(plan),
       coefficients_(coefficients_of(settings, plan, device_)) {
-  if (settings_.normalize_value && !policy_.value_norm().defined())
-    throw UsageError(
-        concat("policy '", policy_.name(),
-               "': normalize_value needs a policy that normalizes values: make it from a Config, or "
-               "call Policy::normalize_values()"));
+  // A policy that was made without a Config. Its values stay what they are.
+  if (settings_.normalize_value && !policy_.value_norm().defined()) policy_.normalize_values();
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);

@@ -379,11 +379,10 @@ void Policy::normalize_values() {
     throw UsageError(concat("policy '", name(), "' computes no value that could be normalized"));
   const Layer head =
       self.value_network().output_layer(self.model->section(parameters(), self.has_critic ? 1 : 0));
-  if (!head.weight.defined())
-    throw UsageError(concat(
-        "policy '", name(),
-        "': normalize_value changes the output layer, which model.type = ", self.settings.network->name(),
-        " does not name: override output_layer() in the module, or set normalize_value: false"));
+  if (!head.weight.defined()) {
+    self.value_norm.emplace(Layer{}, self.device);
+    return;
+  }
   const std::int64_t row = self.value_output();
   self.value_norm.emplace(Layer{head.weight[row], head.bias.narrow(0, row, 1), {}, {}, {}}, self.device);
 }

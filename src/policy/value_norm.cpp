@@ -18,7 +18,7 @@ constexpr double kOfWeights = 1e-9;
 ValueNorm::ValueNorm(const Layer& value, Device device)
     : value_(value),
       device_(device),
-      norm_(at::empty({2}, value.weight.options())),
+      norm_(at::empty({2}, at::TensorOptions().dtype(at::kFloat).device(torch_device(device)))),
       before_(at::zeros_like(norm_)),
       unit_(at::zeros_like(norm_)),
       running_(at::empty({kNumRunning}, norm_.options().dtype(at::kDouble))) {
@@ -44,7 +44,9 @@ void ValueNorm::merge(const at::Tensor& moments) {
                         .running = running_.mutable_data_ptr<double>(),
                         .norm = norm_.mutable_data_ptr<float>(),
                         .before = before_.mutable_data_ptr<float>(),
-                        .unit = unit_.mutable_data_ptr<float>()});
+                        .unit = unit_.mutable_data_ptr<float>(),
+                        .rescales = value_.weight.defined()});
+  if (!value_.weight.defined()) return;
   rescale_output(queue, {.width = value_.weight.numel(),
                          .before = before_.const_data_ptr<float>(),
                          .norm = norm_.const_data_ptr<float>(),

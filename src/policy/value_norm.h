@@ -1,4 +1,5 @@
-// value_norm.h: the units in which a network computes values (PopArt, van Hasselt et al. 2016).
+// value_norm.h: the units in which a network computes values (PopArt, van Hasselt et al. 2016; without a known output
+// layer, ValueNorm of Yu et al. 2022: values change a little when the units do).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +14,8 @@ namespace wd {
 
 class ValueNorm {
  public:
-  // `value` is the row of the output layer that computes the value: weight [inputs], bias [1], float32. Values
-  // are what the weights compute.
+  // `value` is the row of the output layer that computes the value: weight [inputs], bias [1], float32; or
+  // undefined, if it is not known. Values are what the weights compute.
   ValueNorm(const Layer& value, Device device);
 
   // [2] float32 {mean, deviation}: a value is output * deviation + mean.
@@ -27,8 +28,8 @@ class ValueNorm {
   void begin_anew();
   // [2]: the units of the outputs of the last rollout, after the merge of its targets.
   const at::Tensor& rollout_norm() const { return unit_; }
-  // Merges the moments of new targets (kernels/running.h), and changes weight and bias so that values stay
-  // what they were. Enqueues.
+  // Merges the moments of new targets (kernels/running.h), and changes weight and bias, if they are known, so that
+  // values stay what they were. Enqueues.
   void merge(const at::Tensor& moments);
   std::vector<NamedTensor> statistics() const { return {{"value_norm", norm_}, {"value_moments", running_}}; }
 

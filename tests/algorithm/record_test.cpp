@@ -153,7 +153,9 @@ std::vector<Case> cases() {
           ppo_gsde,
           a2c_gsde,
           a2c_gsde_bf16,
-          ppo_kl, ppo_adaptive, first_values,
+          ppo_kl,
+          ppo_adaptive,
+          first_values,
           reinforce,
           reinforce_normal,
           a2c_bf16,
@@ -248,9 +250,8 @@ TEST_P(Records, AnUpdate) {
   fill_trajectory(draws, trajectory, c.as_warpdrives);
   for (std::size_t k = 0; k < spec.streams.size(); ++k)
     fill(buffers.stream_rows[k], draws.uniforms(buffers.stream_rows[k].numel(), -2.0f, 2.0f));
-  Policy policy = c.first_weights
-                      ? Policy(buffers, c.settings, 0, kSeed, kChunkRows, {}, c.precision)
-                      : Policy(buffers, c.settings.model, 0, kSeed, kChunkRows, {}, c.precision);
+  Policy policy = c.first_weights ? Policy(buffers, c.settings, 0, kSeed, kChunkRows, {}, c.precision)
+                                  : Policy(buffers, c.settings.model, 0, kSeed, kChunkRows, {}, c.precision);
   for (const NamedTensor& p : policy.named_parameters())
     if (p.name.find(".norm.") != std::string::npos)
       p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));

@@ -18,7 +18,8 @@ TEST_F(Load, DefaultsAloneGiveEachRoleAPolicy) {
   EXPECT_EQ(config.policies[0].name, "tagger");
   EXPECT_EQ(config.policies[1].roles, std::vector<std::string>{"runner"});
   EXPECT_EQ(policies_of(config), (std::vector<int>{0, 1}));
-  EXPECT_EQ(config.trainer.num_envs, 64);
+  EXPECT_EQ(config.trainer.num_envs, 16);
+  EXPECT_EQ(config.trainer.rollout_steps(), 128);
   EXPECT_TRUE(config.origins.empty());
 }
 
@@ -149,20 +150,22 @@ TEST_F(Load, AnAlgorithmStartsFromItsOwnDefaults) {
 TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
   write("configs/chase.yaml",
         "policy: {shared: {algorithm: PPO, lr: 0.5, gamma: 0.5, num_epochs: 9, to_train: true, "
-        "roles: [tagger, runner], model: {fc_dims: [8]}}}\n");
+        "roles: [tagger, runner], model: {fc_dims: [8], reads: [observation, agent_id]}}}\n");
   write("a.yaml", "policy: {shared: {algorithm: A2C, gamma: 0.25}}\n");
   ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
   Config config = load(sources);
   EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 1e-3);
   EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().gamma, 0.25);
   EXPECT_TRUE(config.policies[0].algorithm.is<A2cSettings>());
-  EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{8});
+  EXPECT_EQ(config.policies[0].model.fc_dims, ModelSettings().fc_dims);
+  EXPECT_EQ(config.policies[0].model.reads, (std::vector<std::string>{"observation", "agent_id"}))
+      << "of the game, whatever learns";
   EXPECT_EQ(config.policies[0].roles.size(), 2u);
   EXPECT_FALSE(config.origins.contains("policy.shared.lr"));
   EXPECT_EQ(config.origins.at("policy.shared.gamma"), "a.yaml:1");
   EXPECT_EQ(config.notes, std::vector<std::string>{
                               "policy \"shared\" is A2C (a.yaml:1) and starts from its defaults; without "
-                              "effect, as said of PPO: lr, num_epochs"});
+                              "effect, as said of PPO: lr, num_epochs, model.fc_dims"});
   sources.file = "";
   sources.overrides = overrides({"policy.shared.algorithm=A2C", "policy.shared.lr=0.125"});
   config = load(sources);
@@ -170,10 +173,61 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
   EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().gamma, 0.99);
   EXPECT_EQ(config.notes,
             std::vector<std::string>{"policy \"shared\" is A2C (--set) and starts from its defaults; without "
-                                     "effect, as said of PPO: gamma, num_epochs"});
+                                     "effect, as said of PPO: gamma, num_epochs, model.fc_dims"});
   sources.overrides = overrides({"policy.shared.algorithm=PPO"});
   EXPECT_EQ(load(sources).policies[0].algorithm.as<OnPolicySettings>().gamma, 0.5)
       << "the same algorithm is not another";
+}
+
+// --algorithm: of all policies that learn; the file's shape of rollouts and its intervals were for the other one.
+TEST_F(Load, AnAlgorithmByOptionIsThatOfAllWhoLearn) {
+  write("configs/chase.yaml",
+        "trainer: {num_envs: 6, train_batch_size: 60, total_steps: 6000}\n"
+        "saving: {metrics_log_freq: 5}\neval: {every: 0}\n"
+        "policy: {tagger: {algorithm: PPO, model: {separate_value: true, fc_dims: [8]}}, runner: {to_train: "
+        "false}}\n");
+  ConfigSources sources{.env = "chase", .search = {"configs"}};
+  sources.algorithm = "DQN";
+  Config config = load(sources);
+  EXPECT_TRUE(config.policies[0].algorithm.is<DqnSettings>());
+  EXPECT_TRUE(config.policies[1].algorithm.is<PpoSettings>()) << "it does not learn";
+  EXPECT_EQ(config.policies[0].model, ModelSettings());
+  EXPECT_EQ(config.trainer.num_envs, 8);
+  EXPECT_EQ(config.trainer.train_batch_size, 64);
+  EXPECT_EQ(config.saving.metrics_log_freq, 300) << "5 iterations of 60 steps";
+  ASSERT_EQ(config.notes.size(), 2u);
+  EXPECT_EQ(
+      config.notes[0],
+      "policy \"tagger\" is DQN (--algorithm) and starts from its defaults; without effect, as said of PPO: "
+      "model.separate_value, model.fc_dims, trainer.num_envs, trainer.train_batch_size; its intervals, of "
+      "iterations of 60 steps, now count environment steps");
+  EXPECT_THAT(config.notes[1], testing::HasSubstr("rounded up to 6016"));
+  // What is said beside the option is said of the new algorithm.
+  sources.overrides =
+      overrides({"trainer.num_envs=4", "policy.tagger.lr=0.125", "policy.tagger.model.fc_dims=[4]"});
+  config = load(sources);
+  EXPECT_EQ(config.trainer.num_envs, 4);
+  EXPECT_EQ(config.trainer.train_batch_size, 32);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<DqnSettings>().lr, 0), 0.125);
+  EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{4});
+  // The rollouts of A2C are others too, and those of PPO are the file's.
+  sources.overrides = {};
+  sources.algorithm = "A2C";
+  EXPECT_EQ(load(sources).trainer.train_batch_size, 512);
+  sources.algorithm = "PPO";
+  config = load(sources);
+  EXPECT_EQ(config.trainer.train_batch_size, 60);
+  EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{8});
+  EXPECT_TRUE(config.notes.empty());
+  // --set of one policy comes first.
+  sources.algorithm = "DQN";
+  sources.overrides = overrides({"policy.tagger.algorithm=PQN"});
+  config = load(sources);
+  EXPECT_TRUE(config.policies[0].algorithm.is<PqnSettings>());
+  EXPECT_TRUE(config.policies[0].model.layer_norm) << "its own default";
+  sources.overrides = {};
+  sources.algorithm = "DQM";
+  EXPECT_THROW(load(sources), ConfigError);
 }
 
 TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {
@@ -182,12 +236,12 @@ TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {
   ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
   Config config = load(sources);
   ASSERT_EQ(config.policies.size(), 1u);
-  EXPECT_EQ(config.policies[0].algorithm->name(), std::string("A2C"));
+  EXPECT_EQ(config.policies[0].algorithm->name(), std::string("PPO"));
   EXPECT_FALSE(config.origins.contains("policy.tagger.algorithm"));
   EXPECT_THAT(config.notes,
               testing::ElementsAre(
                   testing::HasSubstr("\"shared\" takes the place of \"tagger\" (configs/chase.yaml:1), "
-                                     "and not its settings: it starts from the defaults of A2C"),
+                                     "and not its settings: it starts from the defaults of PPO"),
                   testing::HasSubstr("\"runner\"")));
   write("a.yaml", "policy: {shared: {algorithm: A2C}}\n");
   EXPECT_TRUE(load(sources).notes.empty()) << "it was said how the new one learns";

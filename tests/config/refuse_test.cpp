@@ -34,8 +34,9 @@ TEST_F(Refuse, MessagesNamePlaceValueAndRemedy) {
       {"trainer: {stop_on: evla}", "a.yaml:1:20: trainer.stop_on = evla: must be one of training, eval"},
       {"trainer: {stop_on: trianing}",
        "a.yaml:1:20: trainer.stop_on = trianing: must be one of training, eval; did you mean \"training\"?"},
-      {"trainer: {num_envs: 100}",
-       "trainer.train_batch_size = 8192: must be a multiple of trainer.num_envs = 100, as 8100 or 8200"},
+      {"trainer: {train_batch_size: 1000}",
+       "a.yaml:1:29: trainer.train_batch_size = 1000: must be a multiple of trainer.num_envs = 16, as 992 or "
+       "1008"},
       {"trainer: {num_envs: 16, train_batch_size: 8}",
        "a.yaml:1:43: trainer.train_batch_size = 8: must be a multiple of trainer.num_envs = 16, as 16"},
       {"trainer: {observations: table}",
@@ -127,7 +128,7 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {max_rows: -1}}", "a.yaml:2:29: policy.shared.max_rows = -1: must be in [0, 1e12]"},
       {"{shared: {max_rows: 319}}",
        "a.yaml:2:29: policy.shared.max_rows = 319: must be 0, for all rows, or at least 320: 1 step x 64 "
-       "replicas x 5 agents: raise it, or lower the number of replicas"},
+       "replicas x 5 agents, for num_minibatches = 4: raise it, or lower the number of replicas"},
       {"{shared: {max_rows: 320}}", ""},
       {"{shared: {algorithm: PPO, num_minibatches: 65, max_rows: 639}}",
        "a.yaml:2:66: policy.shared.max_rows = 639: must be 0, for all rows, or at least 640: 2 steps x 64 "
@@ -136,14 +137,15 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {algorithm: PPO, max_rows: 2559, model: {type: gru, sequence_length: 8}}}",
        "a.yaml:2:45: policy.shared.max_rows = 2559: must be 0, for all rows, or at least 2560: 8 steps x "
        "64 replicas x 5 agents, for num_minibatches = 4: raise it, or lower the number of replicas"},
-      {"{shared: {reuse_activations: true, max_rows: 10000}}",
-       "a.yaml:2:38: policy.shared.reuse_activations = true: needs an update with all rows: set one of it "
+      {"{shared: {algorithm: A2C, reuse_activations: true, max_rows: 10000}}",
+       "a.yaml:2:54: policy.shared.reuse_activations = true: needs an update with all rows: set one of it "
        "and "
        "max_rows"},
       {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
   };
   for (const auto& [text, expected] : cases) {
-    EXPECT_EQ(refusal("name: chase\npolicy: " + std::string(text)), expected) << text;
+    const std::string shape = "\ntrainer: {num_envs: 64, train_batch_size: 8192}";
+    EXPECT_EQ(refusal("name: chase\npolicy: " + std::string(text) + shape), expected) << text;
   }
 }
 
@@ -158,12 +160,12 @@ TEST_F(Refuse, NormalizedReturnsWithBootstrapsAtEveryStep) {
       "or normalize_return: false";
   EXPECT_EQ(policy("{normalize_return: true, gae_lambda: 0.9}"),
             "a.yaml:2:37: policy.shared.normalize_return = true: excludes gae_lambda = 0.9" + reason);
-  EXPECT_EQ(policy("{normalize_return: true, n_step: 5}"),
+  EXPECT_EQ(policy("{normalize_return: true, n_step: 5, algorithm: A2C}"),
             "a.yaml:2:37: policy.shared.normalize_return = true: excludes n_step = 5" + reason);
   EXPECT_EQ(policy("{normalize_return: true, algorithm: PPO}"),
             "a.yaml:2:37: policy.shared.normalize_return = true: excludes gae_lambda = 0.95" + reason);
   EXPECT_EQ(policy("{normalize_return: true, algorithm: PPO, gae_lambda: 1}"), "");
-  EXPECT_EQ(policy("{normalize_return: true}"), "");
+  EXPECT_EQ(policy("{normalize_return: true, algorithm: A2C}"), "");
 }
 
 TEST_F(Refuse, ValuesInTwoUnits) {
@@ -171,7 +173,7 @@ TEST_F(Refuse, ValuesInTwoUnits) {
     return refusal("name: chase\npolicy: {shared: " + text + "}");
   };
   EXPECT_EQ(
-      policy("{normalize_value: true, normalize_return: true}"),
+      policy("{normalize_value: true, normalize_return: true, algorithm: A2C}"),
       "a.yaml:2:36: policy.shared.normalize_value = true: excludes normalize_return, which normalizes what "
       "values learn: set one to false");
   EXPECT_EQ(policy("{normalize_value: true, normalize_reward: true}"), "");

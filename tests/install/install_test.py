@@ -179,7 +179,7 @@ def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
     assert refused.returncode == 2 and "must be one of A2C, BC, DDPG, DQN, GROUP, IPPO, MAPPO, PPO, PQN, PQN-QMIX, PQN-VDN, QMIX, REINFORCE, SAC, TD3, VDN" in refused.stderr, refused.stderr
 
 
-HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC, model: {separate_value: false}}}",
+HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC, model: {fc_dims: [64, 64], activation: tanh}}}",
               "--set", "saving.metrics_log_freq=800"]
 
 

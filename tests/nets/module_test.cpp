@@ -200,12 +200,18 @@ TEST(Module, IsRefusedWithTheReason) {
   EXPECT_THROW(network_settings("twim"), UsageError);
 }
 
-TEST(Module, WithoutAnOutputLayerKeepsTheUnitsOfItsValues) {
+// Its weights stay, and so what they compute is in the new units from now on.
+TEST(Module, WithoutAnOutputLayerHasUnitsOfValuesToo) {
   Side side(spec_of(ActionSpace::discrete({3})), "twin", false);
-  EXPECT_THAT([&] { side.policy.normalize_values(); },
-              testing::ThrowsMessage<UsageError>(HasSubstr(
-                  "policy 'agent': normalize_value changes the output layer, which model.type = twin does "
-                  "not name: override output_layer() in the module, or set normalize_value: false")));
+  side.policy.normalize_values();
+  const at::Tensor weights = side.policy.parameters().clone();
+  side.policy.merge_value_moments(at::tensor({10.0, 50.0, 1250.0}, at::kDouble));  // mean 5, deviation 10
+  EXPECT_TRUE(at::equal(weights, side.policy.parameters()));
+  const at::Tensor norm = side.policy.value_norm(), old = side.policy.rollout_value_norm();
+  EXPECT_NEAR(norm[0].item<double>(), 5.0, 1e-3);
+  EXPECT_NEAR(norm[1].item<double>(), 10.0, 1e-3);
+  EXPECT_EQ(old[0].item<double>(), 0.0);
+  EXPECT_EQ(old[1].item<double>(), 1.0);
 }
 
 // From YAML to a trained policy.

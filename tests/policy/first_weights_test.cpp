@@ -16,10 +16,11 @@ using Weights = std::map<std::string, at::Tensor>;
 // The initial weights of each policy of tag_gridworld, in double. With 4 taggers it has rows of 21 numbers
 // and 5 choices.
 std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
-  const Experiment setup = make_setup(
-      "tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
-                        "trainer.seed=" + std::to_string(seed),
-                        "policy={tagger: {model: {" + model + "}}, runner: {model: {" + model + "}}}"});
+  const Experiment setup =
+      make_setup("tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
+                                   "trainer.seed=" + std::to_string(seed),
+                                   "policy={tagger: {algorithm: A2C, model: {" + model +
+                                       "}}, runner: {algorithm: A2C, model: {" + model + "}}}"});
   Trainer trainer(setup.config, *setup.environment, {});
   std::vector<Weights> all;
   for (const Policy& policy : trainer.policies()) {

@@ -22,7 +22,8 @@ ConfigSources sources_of(const std::string& environment, const std::string& algo
   ConfigSources sources;
   sources.env = environment;
   sources.algorithm = algorithm;
-  if (environment == "tag_continuous") sources.overrides = {parse_override("env.num_runners=8")};  // or minutes
+  if (environment == "tag_continuous")
+    sources.overrides = {parse_override("env.num_runners=8")};  // or minutes
   sources.search = {std::filesystem::path(std::getenv("WD_SOURCE_DIR")) / "configs"};
   return sources;
 }
