@@ -92,6 +92,7 @@ void start_from(const std::string& algorithm, const Node& section, PolicySetting
     if (field.name != "algorithm") done.dropped.push_back(field.name);
   }
   const std::vector<std::string> of_game = kept_of_model(policy, fresh.algorithm->traits());
+  const Node* const own = section.find("model");
   std::vector<std::string> kept;
   for (const FieldInfo& field : list_fields(describe_of(policy.model))) {
     const auto place = places.find(path + ".model." + field.name);
@@ -100,7 +101,8 @@ void start_from(const std::string& algorithm, const Node& section, PolicySetting
       kept.push_back(field.name);
     } else {
       places.erase(place);
-      done.dropped.push_back("model." + field.name);
+      if (own == nullptr || !own->is_map() || own->find(field.name) == nullptr)
+        done.dropped.push_back("model." + field.name);
     }
   }
   copy_fields(policy.model, kept, fresh.model);
