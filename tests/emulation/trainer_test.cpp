@@ -219,7 +219,7 @@ TEST(EmulatedMemory, ActivationsAreKeptWhereThereIsRoom) {
   constexpr std::uint64_t kTotal = std::uint64_t{1} << 30;
   const Trained unknown = train({}, false, 1);
   expect_same_bits(unknown, train(GpuMemory{kTotal, kTotal}, true, 1));
-  train(GpuMemory{kTotal / 5, kTotal}, false, 0);  // 0.95 * 0.85 of it may be in use
+  train(GpuMemory{kTotal * 193 / 1000, kTotal}, false, 0);  // 0.95 * 0.85 of it may be in use
 }
 
 // Four policies of other runs, with networks of other sizes, in place of one that learns.

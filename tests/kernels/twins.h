@@ -85,7 +85,7 @@ void twins_of_returns() {
 
 struct RunningNumbers {
   std::vector<double> running;
-  std::vector<float> norm, weight, bias;
+  std::vector<float> norm, unit, weight, bias;
   bool operator==(const RunningNumbers&) const = default;
 };
 
@@ -95,16 +95,17 @@ RunningNumbers run_merges(Memory memory, double rate, const std::vector<float>& 
   double* const running = memory.put(std::vector<double>(kNumRunning));
   float* const norm = memory.put(std::vector{0.0f, 1.0f});
   float* const before = memory.template make<float>(2);
+  float* const unit = memory.template make<float>(2);
   float* const weight = memory.put(weights);
   float* const bias = memory.put(std::vector{0.25f});
   for (const double scale : {1.0, 30.0, 0.1, HUGE_VAL, 0.0}) {
     const double count = scale > 0.0 ? 10.0 : 0.0;
     const double* const moments = memory.put(std::vector{count, 7.0 * scale, 19.0 * scale * scale});
-    merge_moments(memory.queue(), {1, moments, rate, running, norm, before});
+    merge_moments(memory.queue(), {1, moments, rate, running, norm, before, unit, scale != 30.0});
     rescale_output(memory.queue(), {static_cast<std::int64_t>(weights.size()), before, norm, weight, bias});
   }
-  return {memory.get(running, kNumRunning), memory.get(norm, 2), memory.get(weight, weights.size()),
-          memory.get(bias, 1)};
+  return {memory.get(running, kNumRunning), memory.get(norm, 2), memory.get(unit, 2),
+          memory.get(weight, weights.size()), memory.get(bias, 1)};
 }
 
 template <typename Memory>

@@ -165,7 +165,7 @@ def test_policies_compute_what_the_program_computes(run):
     observation, played, agents = recorded(run, "--greedy")
     policy = run.policy(run.policies[0])
     steps = len(played["action"])
-    assert steps >= 8 and observation.shape[1:] == (agents, policy.observation_size)
+    assert steps >= 4 and observation.shape[1:] == (agents, policy.observation_size)
     state = policy.first_state(agents)
     for t in range(steps):
         rows = torch.tensor(observation[t])
