@@ -192,7 +192,8 @@ class OffPolicySettings : public AlgorithmSettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
-  UsualShape usual_shape(std::int64_t) const override { return {.num_envs = 8, .rollout_steps = 8}; }
+  // 8 x 8 steps, or as many more as an update needs.
+  UsualShape usual_shape(std::int64_t time_limit) const override;
   AlgorithmTraits traits() const override;
   // Those of ReplayAlgorithm. An algorithm with networks of its own adds theirs.
   double bytes(const WorkerShape& worker) const override;

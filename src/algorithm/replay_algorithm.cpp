@@ -153,6 +153,13 @@ AlgorithmTraits OffPolicySettings::traits() const {
           .max_batch = std::max<std::int64_t>(replay.buffer_size / 3, 1)};
 }
 
+UsualShape OffPolicySettings::usual_shape(std::int64_t) const {
+  constexpr double kReplicas = 8.0, kSteps = 8.0;
+  const double steps = static_cast<double>(replay.batch_size) / (replay.replay_ratio * kReplicas);
+  return {.num_envs = static_cast<std::int64_t>(kReplicas),
+          .rollout_steps = static_cast<std::int64_t>(std::clamp(std::ceil(steps), kSteps, 1e6))};
+}
+
 double OffPolicySettings::bytes(const WorkerShape& worker) const {
   return Replay::bytes(worker, replay) + Replay::rows(worker, replay) * sizeof(float);
 }
