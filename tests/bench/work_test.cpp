@@ -32,6 +32,7 @@ Trajectory tag_tables(int steps) {
 
 Config a2c(std::vector<int> hidden = {256, 256}) {
   PolicySettings policy;
+  policy.algorithm = A2cSettings();
   policy.model.fc_dims = std::move(hidden);
   policy.model.separate_value = false;
   Config config;

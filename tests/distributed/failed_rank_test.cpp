@@ -30,6 +30,9 @@ class OneRank {
       : group_(group), trajectory_({one_role_spec(), {"agent"}, {0}, kRolloutSteps, kReplicas}) {
     PolicyBuffers& buffers = trajectory_.policies()[0];
     settings_.algorithm = AlgorithmChoice::named(algorithm);
+    if (settings_.algorithm
+            .is<OnPolicySettings>())  // units follow before the update, and with them the output layer
+      settings_.algorithm.as<OnPolicySettings>().normalize_value = false;
     policies_.emplace_back(buffers, settings_.model, 0, 7, 64, Device{});
     learner_.emplace(policies_, trajectory_, 0, settings_, 7, group);
     guard_.emplace(trajectory_, Device{}, 0);

@@ -68,6 +68,11 @@ class Trained {
                            ", lr: [[0, ", t.lr, "], [", t.steps,
                            ", 1e-4]], clip_grad_norm: true, max_grad_norm: 0.5, "
                            "normalize_return: false, adam_epsilon: 1e-8, ",
+                           // Learning rates of these games are for values in units of rewards.
+                           t.settings.find("REINFORCE") != std::string::npos ||
+                                   t.settings.find("normalize_value") != std::string::npos
+                               ? ""
+                               : "normalize_value: false, ",
                            t.settings, "}}")})),
         trainer_(setup_.config, *setup_.environment, {}) {
     while (trainer_.counts().env_steps < setup_.config.trainer.total_steps) trainer_.iterate();

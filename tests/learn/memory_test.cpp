@@ -57,10 +57,11 @@ TEST(Memory, BitsDoNotDependOnThreads) {
 // 0 at an agent's first step of an episode and at its first step after each absence; in the update too, which
 // sees the policy that acted.
 TEST(Memory, OfAnAgentThatReturnsIsEmpty) {
-  const Experiment setup =
-      make_setup("visitors", {"trainer.num_envs=4", "trainer.train_batch_size=96",
-                              "policy={shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, lr: 0.0, "
-                              "model: {type: gru, width: 8, sequence_length: 8}}}"});
+  const Experiment setup = make_setup(
+      "visitors",
+      {"trainer.num_envs=4", "trainer.train_batch_size=96",
+       "policy={shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, lr: 0.0, normalize_value: false, "
+       "model: {type: gru, width: 8, sequence_length: 8}}}"});
   Trainer trainer(setup.config, *setup.environment, {});
   for (int iteration = 0; iteration < 2; ++iteration) trainer.iterate();
   std::map<std::string, at::Tensor> weights;
