@@ -121,10 +121,13 @@ MetricsRow Trainer::take_metrics() {
   Impl& self = *impl_;
   self.check();
   self.report_dropped_rewards();
+  // What is measured of weights is measured of those after the update, which may have been taken back.
+  if (self.update_taken_back) self.exchange_played();
   self.report_warnings();
   self.episodes.read();
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
+  if (self.update_taken_back) self.exchange_played();
   const std::vector<double> statistics = self.episodes.take_statistics();
   for (std::size_t k = 0; k < statistics.size(); ++k)
     row.add(concat(kEnvironmentGroup, '/', self.replicas.spec().statistics[k].field), statistics[k]);
