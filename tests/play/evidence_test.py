@@ -16,7 +16,8 @@ FAULTY = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
 
 def train(folder, *arguments):
     done = subprocess.run([FAULTY, "--env", "faulty", "--set", "env.fault=overflow", "--run_dir", folder, "--num_envs", "12",
-                           "--device", "cpu", "-q", *arguments], capture_output=True, text=True, timeout=120)
+                           "--device", "cpu", "-q", "--set", "policy={player: {algorithm: A2C, normalize_value: false}}", *arguments],
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stderr
     return done.stderr
 
