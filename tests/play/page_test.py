@@ -166,7 +166,8 @@ def test_a_box_shows_action_mean_and_deviation(opened):
 def test_the_page_of_a_number_that_is_not_finite_says_so(browser, tmp_path):
     faulty = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
     subprocess.run([faulty, "--env", "faulty", "--set", "env.fault=overflow", "--run_dir", tmp_path / "run", "--num_envs", "12", "--device", "cpu", "-q",
-                    "--train_batch_size", "84", "--total_steps", "1000000"], capture_output=True, timeout=120)
+                    "--train_batch_size", "84", "--total_steps", "1000000", "--set", "policy={player: {algorithm: A2C, normalize_value: false}}"],
+                   capture_output=True, timeout=120)
     (file,) = (tmp_path / "run" / "rollouts").glob("failed_in_*.html")
     page = browser.new_page()
     page.goto(file.as_uri())
