@@ -21,8 +21,8 @@ struct MergeMomentsArgs {
   float* norm = nullptr;      // [columns, 2]: {mean, sqrt(variance + 1e-8)}
   // [columns, 2]: norm as it was before, or as it is now if these are the first numbers; or null.
   float* before = nullptr;
-  // [columns, 2], with `before`: the units that the outputs of before the merge had, in terms of those of now: norm,
-  // if rescale_output() follows (`rescales`), or what it was, also before the first numbers.
+  // [columns, 2], with `before`: the units that the outputs of before the merge had, in terms of those of
+  // now: norm, if rescale_output() follows (`rescales`), or what it was, also before the first numbers.
   float* unit = nullptr;
   bool rescales = true;
 };

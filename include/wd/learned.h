@@ -66,10 +66,10 @@ class Learned {
   void check() const;
   // The moments and step counts of the optimizer: its own tensors, not copies.
   std::vector<NamedTensor> state() const;
-  // The learning rate that begin_update() was given, `rate` [1] float64 on the device, follows the mean of the
-  // limited sum over a minibatch: divided by 1.5 above twice the value, multiplied by 1.5 below half of it, from
-  // 1e-5 to 1e-2 (the adaptive schedule of rsl_rl). Not at the first minibatch of an update, before which nothing
-  // has changed.
+  // The learning rate that begin_update() was given, `rate` [1] float64 on the device, follows the mean of
+  // the limited sum over a minibatch: divided by 1.5 above twice the value, multiplied by 1.5 below half of
+  // it, from 1e-5 to 1e-2 (the adaptive schedule of rsl_rl). Not at the first minibatch of an update,
+  // before which nothing has changed.
   void follow(const at::Tensor& rate, double value);
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;

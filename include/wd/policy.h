@@ -63,11 +63,12 @@ class Policy {
   // Both, and the parameters of the critics: what weights files and checkpoints hold.
   std::vector<NamedTensor> saved() const;
 
-  // From now on the network computes values in units of their own, whose mean and deviation are statistics of the
-  // policy, and values are at first those that the weights compute, in units of 1 around 0. act() and evaluate()
-  // write plain values. Throws UsageError if the policy computes no value. Without a known
-  // output layer (Module::output_layer) values change a little whenever the units do. Before training. (A policy that is made for an algorithm with normalize_value has first weights, which mean
-  // nothing: its values begin at 0.)
+  // From now on the network computes values in units of their own, whose mean and deviation are statistics
+  // of the policy, and values are at first those that the weights compute, in units of 1 around 0. act()
+  // and evaluate() write plain values. Throws UsageError if the policy computes no value. Without a known
+  // output layer (Module::output_layer) values change a little whenever the units do. Before training. (A
+  // policy that is made for an algorithm with normalize_value has first weights, which mean nothing: its
+  // values begin at 0.)
   void normalize_values();
   // [2] float32 {mean, deviation} of these units; undefined: plain values. Its memory stays.
   at::Tensor value_norm() const;

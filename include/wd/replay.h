@@ -61,15 +61,16 @@ class Replay {
   // Batches to learn from in an iteration.
   std::int64_t batches() const { return settings_.batches(shape()); }
 
-  // Transitions of all replicas that are there after so many complete iterations; and the mean age of those of
-  // the last batch [environment steps], of this rank, NaN if they were recorded. The second synchronizes on
-  // CUDA.
+  // Transitions of all replicas that are there after so many complete iterations; and the mean age of those
+  // of the last batch [environment steps], of this rank, NaN if they were recorded. The second synchronizes
+  // on CUDA.
   std::int64_t size(std::int64_t iteration) const { return filled(iteration) * num_envs_; }
   double mean_age(std::int64_t iteration) const;
 
-  // Units of the newest entries of some replicas, evenly spaced and of all ranks at most about `units`, behind
-  // which the discounted return of an agent is known (Followed in src/algorithm/measure.h): their rows, with
-  // the mask of where it is, and that return, [rows] float64 on the CPU. Synchronizes on CUDA. All ranks.
+  // Units of the newest entries of some replicas, evenly spaced and of all ranks at most about `units`,
+  // behind which the discounted return of an agent is known (Followed in src/algorithm/measure.h): their
+  // rows, with the mask of where it is, and that return, [rows] float64 on the CPU. Synchronizes on CUDA.
+  // All ranks.
   struct Known {
     Batch batch;
     at::Tensor value;

@@ -17,8 +17,8 @@ namespace wd {
 // Of all ranks, about.
 inline constexpr std::int64_t kSampledRows = 1024;
 
-// How many of `rows` rows of this rank measurements read, at most about kSampledRows of all ranks: a multiple of
-// `unit` rows, which stay together.
+// How many of `rows` rows of this rank measurements read, at most about kSampledRows of all ranks: a
+// multiple of `unit` rows, which stay together.
 std::int64_t sampled_rows(std::int64_t rows, std::int64_t unit, const ProcessGroup& group);
 
 // A network with the input of some rows.
@@ -50,7 +50,8 @@ std::vector<double> quantiles_of(const at::Tensor& numbers, const at::Tensor& ma
 double mean_of(const at::Tensor& numbers, const at::Tensor& mask, const ProcessGroup& group);
 
 // The discounted return that followed each step, and whether it is known: until the episode ended for the
-// agent, or until what is left weighs at most 5 %: so not close to a truncation, or to the end of the T steps.
+// agent, or until what is left weighs at most 5 %: so not close to a truncation, or to the end of the T
+// steps.
 struct Followed {
   at::Tensor value, known;  // [T, N] float64, and uint8
 };

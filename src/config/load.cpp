@@ -229,8 +229,8 @@ class Loader {
     }
   }
 
-  // What a file says of training for the algorithm that it names does not stand in the way of another one: the
-  // shape of rollouts, if that algorithm usually has another; and intervals keep their lengths.
+  // What a file says of training for the algorithm that it names does not stand in the way of another one:
+  // the shape of rollouts, if that algorithm usually has another; and intervals keep their lengths.
   void leave_behind(const Switch& one) {
     const auto policy = std::ranges::find(config_.policies, one.policy, &PolicySettings::name);
     if (policy == config_.policies.end()) return;  // another one took its place

@@ -29,8 +29,8 @@ struct Checks {
 // Multiplies a by b. Returns false if the product exceeds 2^63 - 1.
 bool multiply(std::int64_t& a, std::int64_t b) { return !__builtin_mul_overflow(a, b, &a); }
 
-// Decides on replicas and batch where they are not given: those that the algorithm usually has, and of several
-// algorithms those of the longest rollouts.
+// Decides on replicas and batch where they are not given: those that the algorithm usually has, and of
+// several algorithms those of the longest rollouts.
 void settle_shape(Checks& check) {
   std::optional<UsualShape> usual;
   for (const PolicySettings& policy : check.config.policies) {
@@ -45,8 +45,8 @@ void settle_shape(Checks& check) {
     trainer.train_batch_size = trainer.num_envs * usual->rollout_steps;
 }
 
-// Decides what critics and mixers read that must read the state of the game and were told nothing: all streams
-// of replicas; MAPPO's critic also what its agent observes, and which one it is.
+// Decides what critics and mixers read that must read the state of the game and were told nothing: all
+// streams of replicas; MAPPO's critic also what its agent observes, and which one it is.
 void settle_critics(Checks& check) {
   for (PolicySettings& policy : check.config.policies) {
     const AlgorithmTraits traits = policy.algorithm->traits();

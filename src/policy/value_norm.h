@@ -1,5 +1,5 @@
-// value_norm.h: the units in which a network computes values (PopArt, van Hasselt et al. 2016; without a known output
-// layer, ValueNorm of Yu et al. 2022: values change a little when the units do).
+// value_norm.h: the units in which a network computes values (PopArt, van Hasselt et al. 2016; without a
+// known output layer, ValueNorm of Yu et al. 2022: values change a little when the units do).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +23,14 @@ class ValueNorm {
   // Of weights that compute values in units of 1 around 0, as at first: values stay what they are.
   void keep_values();
   // Of weights that mean nothing yet: until the first merge values are nearly 0, and then they are what the
-  // weights compute in the units of those targets. Otherwise the targets of the first rollouts, which bootstrap
-  // from values, would give the units the size of the first weights, whatever the size of rewards is.
+  // weights compute in the units of those targets. Otherwise the targets of the first rollouts, which
+  // bootstrap from values, would give the units the size of the first weights, whatever the size of rewards
+  // is.
   void begin_anew();
   // [2]: the units of the outputs of the last rollout, after the merge of its targets.
   const at::Tensor& rollout_norm() const { return unit_; }
-  // Merges the moments of new targets (kernels/running.h), and changes weight and bias, if they are known, so that
-  // values stay what they were. Enqueues.
+  // Merges the moments of new targets (kernels/running.h), and changes weight and bias, if they are known,
+  // so that values stay what they were. Enqueues.
   void merge(const at::Tensor& moments);
   std::vector<NamedTensor> statistics() const { return {{"value_norm", norm_}, {"value_moments", running_}}; }
 

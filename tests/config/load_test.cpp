@@ -179,7 +179,8 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
       << "the same algorithm is not another";
 }
 
-// --algorithm: of all policies that learn; the file's shape of rollouts and its intervals were for the other one.
+// --algorithm: of all policies that learn; the file's shape of rollouts and its intervals were for the
+// other one.
 TEST_F(Load, AnAlgorithmByOptionIsThatOfAllWhoLearn) {
   write("configs/chase.yaml",
         "trainer: {num_envs: 6, train_batch_size: 60, total_steps: 6000}\n"

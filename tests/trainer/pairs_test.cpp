@@ -1,5 +1,6 @@
-// pairs_test.cpp: `wdtrain --env E --algorithm A` trains in every environment of the library by every algorithm
-// whose actions fit, whatever configs/E.yaml says of another algorithm; where they do not, it says why.
+// pairs_test.cpp: `wdtrain --env E --algorithm A` trains in every environment of the library by every
+// algorithm whose actions fit, whatever configs/E.yaml says of another algorithm; where they do not, it
+// says why.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -114,7 +114,8 @@ TEST(ReplayTest, FillsThenLearnsThenFollows) {
   }
 }
 
-// 180 of the transitions are remembered, and two episodes of 8 steps and a reset have 2 rows that do not count.
+// 180 of the transitions are remembered, and two episodes of 8 steps and a reset have 2 rows that do not
+// count.
 TEST(ReplayTest, MeasuresItsMemoryAndBatches) {
   const Experiment setup =
       dqn_setup({"batch_size=60", "replay_ratio=1"}, "tag_gridworld", {"trainer.staggered_resets=false"});
