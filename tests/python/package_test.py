@@ -29,7 +29,7 @@ TAG = ["--env", "tag_continuous", "--num_envs", 8, "--train_batch_size", 160, "-
 
 
 def crowd(model, *options):
-    return [*TAG, *options, "--set", f"policy={{shared: {{model: {{input: entities, {model}}}}}}}"]
+    return [*TAG, *options, "--set", f"policy={{shared: {{algorithm: A2C, normalize_value: false, model: {{input: entities, {model}}}}}}}"]
 
 
 SEES_ITSELF = ["--set", "env.observe_self=true"]
@@ -63,8 +63,8 @@ TRAININGS = {
     "standardized": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.normalize_input=true"],
     "entities_standardized": crowd("pool: mean, normalize_input: true", *SEES_ITSELF, "--set", "trainer.observations=table"),
     "entities_gru": crowd("type: gru, width: 16, pool: mean, separate_value: true", *SEES_ITSELF),
-    "entities_values": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: PQN, model: {input: entities, attention: 1}}}"],
-    "dueling": [*TAG, "--set", "policy={shared: {algorithm: PQN, model: {dueling: true}}}"],
+    "entities_values": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: PQN, model: {layer_norm: false, input: entities, attention: 1}}}"],
+    "dueling": [*TAG, "--set", "policy={shared: {algorithm: PQN, model: {layer_norm: false, dueling: true}}}"],
     "choices": ["--env", "tag_gridworld", "--total_steps", 8192, "--set", "policy={shared: {algorithm: PQN, model: {input: choices}}}"],
     "dueling_gru": ["--env", "cartpole", "--total_steps", 8192, "--set",
                     "policy={shared: {algorithm: PQN, model: {type: gru, width: 16, dueling: true, separate_value: false}}}"],
@@ -165,7 +165,7 @@ def test_policies_compute_what_the_program_computes(run):
     observation, played, agents = recorded(run, "--greedy")
     policy = run.policy(run.policies[0])
     steps = len(played["action"])
-    assert steps >= 4 and observation.shape[1:] == (agents, policy.observation_size)
+    assert steps >= 8 and observation.shape[1:] == (agents, policy.observation_size)
     state = policy.first_state(agents)
     for t in range(steps):
         rows = torch.tensor(observation[t])
