@@ -208,7 +208,7 @@ void OnPolicySettings::describe(Fields& field) {
         "returns of each step to mean 0, standard deviation 1 over agents and replicas, as in WarpDrive; "
         "excludes "
         "n_step and gae_lambda below 1");
-  // Both exclude each other, and what is given is meant.
+  // They exclude each other, and what the user gives counts.
   if (normalize_return && !normalized_returns) normalize_value = false;
   field("normalize_reward", normalize_reward,
         "divide rewards by the deviation of discounted returns of the training so far; values are then those "
@@ -219,7 +219,8 @@ void OnPolicySettings::describe(Fields& field) {
           "vf_clip_param is in these units; excludes normalize_return, with which it is false by default");
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
   field.choice("reuse_activations", reuse_activations, {"false", "true", "auto"},
-               "keep the rollout's activations for the update, if it is one step: same results, faster, more "
+               "keep the rollout's activations for the update, if it is one step: same results (with "
+               "normalize_value up to rounding), faster, more "
                "memory; auto: on a GPU that has room for them");
   describe_max_rows(field, max_rows);
 }

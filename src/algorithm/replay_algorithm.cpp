@@ -154,10 +154,9 @@ AlgorithmTraits OffPolicySettings::traits() const {
 }
 
 UsualShape OffPolicySettings::usual_shape(std::int64_t) const {
-  constexpr double kReplicas = 8.0, kSteps = 8.0;
-  const double steps = static_cast<double>(replay.batch_size) / (replay.replay_ratio * kReplicas);
-  return {.num_envs = static_cast<std::int64_t>(kReplicas),
-          .rollout_steps = static_cast<std::int64_t>(std::clamp(std::ceil(steps), kSteps, 1e6))};
+  constexpr std::int64_t kReplicas = 8;
+  const double steps = std::ceil(static_cast<double>(replay.batch_size) / (replay.replay_ratio * kReplicas));
+  return {.num_envs = kReplicas, .rollout_steps = static_cast<std::int64_t>(std::clamp(steps, 8.0, 1e6))};
 }
 
 double OffPolicySettings::bytes(const WorkerShape& worker) const {

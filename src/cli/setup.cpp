@@ -53,7 +53,7 @@ void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& s
   arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
   arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
   arguments.option("--algorithm", algorithm, "NAME",
-                   "how policies learn that files let learn, with this algorithm's own defaults");
+                   "algorithm of all policies that learn, with its own defaults");
   arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
                        "one setting, overrides all files; may be repeated");
   const auto add = [&](const Shorthand& shorthand) {

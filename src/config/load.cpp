@@ -234,51 +234,63 @@ class Loader {
   void leave_behind(const Switch& one) {
     const auto policy = std::ranges::find(config_.policies, one.policy, &PolicySettings::name);
     if (policy == config_.policies.end()) return;  // another one took its place
-    TrainerSettings& trainer = config_.trainer;
-    const std::int64_t batch = trainer.train_batch_size;
+    const std::int64_t batch = config_.trainer.train_batch_size;
     std::vector<std::string> dropped = one.dropped;
-    const auto is_of_file = [&](const char* path) {
-      const auto place = places_.find(path);
-      return place != places_.end() && place->second.source == one.source;
-    };
-    const auto drop = [&](const char* path, std::int64_t& value, std::int64_t usual) {
-      if (!is_of_file(path)) return;
-      places_.erase(path);
-      value = usual;
-      dropped.emplace_back(path);
-    };
-    const auto usual_shape = [&](const AlgorithmChoice& algorithm) {
-      return algorithm->usual_shape(spec_.time_limit);
-    };
-    const bool all_alike = std::ranges::all_of(config_.policies, [&](const PolicySettings& other) {
-      return !other.to_train || usual_shape(other.algorithm) == usual_shape(policy->algorithm);
-    });
-    if (policy->to_train && all_alike && usual_shape(one.before) != usual_shape(policy->algorithm)) {
-      drop("trainer.num_envs", trainer.num_envs, TrainerSettings().num_envs);
-      drop("trainer.train_batch_size", trainer.train_batch_size, TrainerSettings().train_batch_size);
-    }
-    const bool was_short = one.before->traits().short_iterations;
-    std::string lengths;
-    if (was_short != policy->algorithm->traits().short_iterations && trainer.intervals == kIntervalsAuto) {
-      trainer.intervals = kIntervalsEnvSteps;
-      const std::pair<const char*, std::int64_t*> intervals[] = {
-          {"trainer.canary_freq", &trainer.canary_freq},
-          {"eval.every", &config_.eval.every},
-          {"play.every", &config_.play.every},
-          {"saving.metrics_log_freq", &config_.saving.metrics_log_freq},
-          {"saving.model_params_save_freq", &config_.saving.model_params_save_freq},
-          {"saving.checkpoint_freq", &config_.saving.checkpoint_freq}};
-      for (const auto& [path, every] : intervals) {
-        if (was_short || !is_of_file(path) || *every == 0) continue;
-        *every *= batch;
-        lengths = concat("; its intervals, of iterations of ", batch, " steps, now count environment steps");
+    if (policy->to_train && usual_shape(one.before) != usual_shape(policy->algorithm) &&
+        all_learn_in_the_shape_of(*policy)) {
+      for (const char* const path : {"trainer.num_envs", "trainer.train_batch_size"}) {
+        if (!is_said_in(one.source, path)) continue;
+        places_.erase(path);  // validate() decides
+        dropped.emplace_back(path);
       }
     }
+    const bool was_short = one.before->traits().short_iterations;
+    const bool scaled = was_short != policy->algorithm->traits().short_iterations &&
+                        keep_lengths(one.source, was_short ? 1 : batch);
     if (dropped.empty()) return;
-    config_.notes.push_back(concat("policy \"", one.policy, "\" is ", policy->algorithm->name(), " (",
-                                   printable(one.asked.brief(), 300),
-                                   ") and starts from its defaults; without effect, as said of ",
-                                   one.before->name(), ": ", join(dropped), lengths));
+    config_.notes.push_back(concat(
+        "policy \"", one.policy, "\" is ", policy->algorithm->name(), " (", printable(one.asked.brief(), 300),
+        ") and starts from its defaults; without effect, as said of ", one.before->name(), ": ",
+        join(dropped),
+        scaled ? concat("; its intervals, of iterations of ", batch, " steps, now count environment steps")
+               : ""));
+  }
+
+  UsualShape usual_shape(const AlgorithmChoice& algorithm) const {
+    return algorithm->usual_shape(spec_.time_limit);
+  }
+
+  bool all_learn_in_the_shape_of(const PolicySettings& policy) const {
+    return std::ranges::all_of(config_.policies, [&](const PolicySettings& other) {
+      return !other.to_train || usual_shape(other.algorithm) == usual_shape(policy.algorithm);
+    });
+  }
+
+  bool is_said_in(const std::string& source, const std::string& path) const {
+    const auto place = places_.find(path);
+    return place != places_.end() && place->second.source == source;
+  }
+
+  // Intervals count environment steps from now on: those of this file counted units of so many. Returns
+  // whether one changed.
+  bool keep_lengths(const std::string& source, std::int64_t unit) {
+    if (config_.trainer.intervals != kIntervalsAuto) return false;
+    config_.trainer.intervals = kIntervalsEnvSteps;
+    SavingSettings& saving = config_.saving;
+    const std::pair<const char*, std::int64_t*> intervals[] = {
+        {"trainer.canary_freq", &config_.trainer.canary_freq},
+        {"eval.every", &config_.eval.every},
+        {"play.every", &config_.play.every},
+        {"saving.metrics_log_freq", &saving.metrics_log_freq},
+        {"saving.model_params_save_freq", &saving.model_params_save_freq},
+        {"saving.checkpoint_freq", &saving.checkpoint_freq}};
+    bool changed = false;
+    for (const auto& [path, every] : intervals) {
+      if (unit == 1 || *every == 0 || !is_said_in(source, path)) continue;
+      *every *= unit;
+      changed = true;
+    }
+    return changed;
   }
 
   // opponents: {NAME of a policy: [runs and checkpoints]}.

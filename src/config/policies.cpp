@@ -40,8 +40,8 @@ std::string source_of(const PolicySettings& policy, const Places& places) {
   return place == places.end() ? "" : place->second.source;
 }
 
-// Settings of the network that are of the game or of the user, whatever learns: what it reads, and a network
-// of his own. One with a state is none of algorithms with replay.
+// Settings of the network that depend on the game and not on what learns: what it reads, and a network of the
+// user's own, unless it has a state, which algorithms with replay refuse.
 std::vector<std::string> kept_of_model(PolicySettings policy, const AlgorithmTraits& traits) {
   std::vector<std::string> names = {"reads", "normalize_input", "model_ckpt_filepath"};
   if (policy.model.input != kChoiceInput || traits.output == PolicyOutput::kValues)

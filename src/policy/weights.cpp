@@ -25,17 +25,13 @@ bool is_unit(const std::string& name) { return name == "value_norm" || name == "
 std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesystem::path& path) {
   std::vector<TensorForm> forms;
   for (const NamedTensor& named : policy.saved()) forms.push_back(form_of(named));
-  try {
-    return read_tensors(path, forms);
-  } catch (const OtherTensors& other) {
-    const std::string reason =
-        concat(other.what(), ": these are weights of another network than the one that is configured");
-    if (std::erase_if(forms, [](const TensorForm& form) { return is_unit(form.name); }) == 0)
-      throw UsageError(reason);
+  for (;;) {
     try {
       return read_tensors(path, forms);
-    } catch (const OtherTensors&) {
-      throw UsageError(reason);
+    } catch (const OtherTensors& other) {
+      if (std::erase_if(forms, [](const TensorForm& form) { return is_unit(form.name); }) > 0) continue;
+      throw UsageError(
+          concat(other.what(), ": these are weights of another network than the one that is configured"));
     }
   }
 }
