@@ -498,6 +498,13 @@ def test_units_of_values_follow_the_targets(recordings, name):
     torch.testing.assert_close(record["statistics_after.value_norm"], after, **TOLERANCE)
 
 
+def test_values_of_the_first_weights_are_nearly_0(recordings):
+    """Or targets, which bootstrap from them, would have the size of the weights, whatever the size of rewards is."""
+    record = recordings["ppo_first_normalized_value"]
+    assert record["value"].abs().max() < 1e-3 < record["reward"].abs().max()
+    torch.testing.assert_close(record["statistics_before.value_norm"], torch.tensor([0, 1e-4], dtype=torch.double))
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if "normalized_reward" in name])
 def test_the_deviation_of_returns_follows_the_rewards(recordings, name):
     record = recordings[name]
