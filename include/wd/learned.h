@@ -74,6 +74,8 @@ class Learned {
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;
   std::vector<double> sums() const;
+  // Copies the sums of the update so far to `out` [sums] float64 on the device. Enqueues.
+  void copy_sums_to(const at::Tensor& out) const;
   // The norm of its last step, divided by that of the parameters after it; NaN if it made none.
   double step_ratio() const;
 

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstddef>
 
 #include "kernels/record.h"
 #include "kernels/reduce.h"
@@ -143,6 +144,11 @@ std::vector<NamedTensor> Learned::state() const {
   return {{"first_moment", adam_->first_moment()},
           {"second_moment", adam_->second_moment()},
           {"steps", adam_->steps()}};
+}
+
+void Learned::copy_sums_to(const at::Tensor& out) const {
+  constexpr std::int64_t kBefore = offsetof(LossRecord, sums) / sizeof(double);
+  at::Tensor(out).copy_(loss_record_.narrow(0, kBefore, names_.count()));
 }
 
 std::vector<double> Learned::sums() const {

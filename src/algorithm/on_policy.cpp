@@ -152,7 +152,7 @@ void OnPolicy::begin_update(const TrainingClock& clock) {
 
 std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   const StepRecord record = learned_.record();
-  const std::vector<double> sums = learned_.sums();
+  const std::vector<double> sums = learned_.sums(), last = last_epoch();
   const auto mean = [&](LossSum which) { return ratio(sums[which], sums[kCount]); };
   const auto [advantage, advantage_variance] = statistics_of(advantage_moments_);
   const auto [target, target_variance] = statistics_of(target_moments_);
@@ -178,6 +178,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
       {"explained_variance",
        taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
       {"approx_kl", mean(kApproxKl)},
+      {"approx_kl_last_epoch", ratio(last[kApproxKl], last[kCount])},
       {"clip_fraction", mean(kClipped)},
       {"grad_norm", ratio(record.norm_sum, record.steps)},
       {"learning_rate", adaptive_lr_.defined() ? adaptive_lr_.item<double>() : now[kLr]},

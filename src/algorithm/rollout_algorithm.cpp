@@ -59,7 +59,9 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
           buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.traits().minibatches, group_.rank(),
           policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.traits().row_limit))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
-                         buffers_.value.options().dtype(at::kDouble))) {}
+                         buffers_.value.options().dtype(at::kDouble))),
+      epoch_starts_(at::zeros({epochs_, static_cast<std::int64_t>(learned_.sums().size())},
+                              buffers_.value.options().dtype(at::kDouble))) {}
 
 RolloutAlgorithm::~RolloutAlgorithm() = default;
 
@@ -71,7 +73,10 @@ void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_nor
 
 // Computes the gradient of the next minibatch and begins to sum it over ranks.
 void RolloutAlgorithm::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
-  if (minibatch_ == 0) minibatches_->shuffle(seed_, clock.time(), epoch_);
+  if (minibatch_ == 0) {
+    learned_.copy_sums_to(epoch_starts_[epoch_]);
+    minibatches_->shuffle(seed_, clock.time(), epoch_);
+  }
   const at::Tensor totals = accumulate(minibatches_->gather(minibatch_), should_stop);
   learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
   minibatch_ = (minibatch_ + 1) % minibatches_->count();
@@ -94,6 +99,19 @@ std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics(
                                                      {"empty_minibatches", record.empty}};
   for (auto& metric : diagnosis()) all.push_back(std::move(metric));
   return all;
+}
+
+std::vector<double> RolloutAlgorithm::last_epoch() const {
+  std::vector<double> sums = learned_.sums();
+  const at::Tensor starts = epoch_starts_.cpu();
+  // On a GPU, epochs after the end of the update begin with the sums that it ended with.
+  std::int64_t epoch = epoch_ + (minibatch_ > 0);  // that would begin next
+  const double* before = nullptr;
+  do {
+    before = starts[std::max<std::int64_t>(--epoch, 0)].const_data_ptr<double>();
+  } while (epoch > 0 && before[0] == sums[0]);
+  for (std::size_t k = 0; k < sums.size(); ++k) sums[k] -= before[k];
+  return sums;
 }
 
 std::vector<std::pair<std::string, double>> RolloutAlgorithm::diagnosis() const {

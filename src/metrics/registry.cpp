@@ -52,6 +52,8 @@ constexpr std::array kMetrics{
            "normalize_return, of the normalized returns"},
     Metric{kPolicy, "approx_kl", Reduce::kMean,
            "estimated KL divergence from the policy that acted: mean of ratio - 1 - log(ratio)"},
+    Metric{kPolicy, "approx_kl_last_epoch", Reduce::kMean,
+           "the same of the last epoch that was trained: how far the whole update has moved"},
     Metric{kPolicy, "clip_fraction", Reduce::kMean,
            "fraction of transitions whose probability ratio is outside PPO's limits"},
     Metric{kPolicy, "grad_norm", Reduce::kMean,

@@ -1,5 +1,6 @@
 """recording.py: the updates that record_test.cpp and q_record_test.cpp record, as torch tensors."""
 
+import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -28,8 +29,12 @@ class Recording:
 
     def orders(self):
         """Rows of the minibatches, in the order in which they were learned from."""
+        return [rows for epoch in self.epochs() for rows in epoch]
+
+    def epochs(self):
+        """The same by epoch."""
         names = sorted((n for n in self.tensors if n.startswith("order.")), key=lambda n: [int(k) for k in n.split(".")[1:]])
-        return [self[name] for name in names]
+        return [[self[name] for name in of_epoch] for _, of_epoch in itertools.groupby(names, lambda n: n.split(".")[1])]
 
 
 def recorded(source, folder, names):

@@ -6,6 +6,8 @@ autograd and the step with torch.optim.Adam, all in double. Normalized returns a
 rl-warp-drive's own code.
 """
 
+import itertools
+
 import pytest
 import torch
 from algorithm.recording import Recording, recorded
@@ -625,8 +627,12 @@ def update(record):
     ppo = record.algorithm == "ppo"
     kept = everything["advantage"][everything["mask"] > 0]
     batches = record.orders() if ppo or record.max_rows else [torch.arange(len(everything["mask"]))]
+    # The first minibatch of each epoch.
+    starts = list(itertools.accumulate(map(len, record.epochs()), initial=0)) if len(batches) > 1 else [0]
     totals, norms, rate = torch.zeros(6, dtype=torch.double), [], record.lr
-    for batch in batches:
+    for k, batch in enumerate(batches):
+        if k in starts:
+            before_epoch = totals.clone()
         rows = {name: tensor[batch] for name, tensor in everything.items()}
         advantage = rows["advantage"]
         if record.normalize_advantage:
@@ -651,11 +657,11 @@ def update(record):
         limit = record.max_grad_norm or float("inf")
         norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), limit).item())
         adam.step()
-    return weights, totals, norms, len(batches), rate
+    return weights, totals, totals - before_epoch, norms, len(batches), rate
 
 
 def test_one_update(record):
-    weights, totals, norms, batches, rate = update(record)
+    weights, totals, last_epoch, norms, batches, rate = update(record)
     for name, expected in weights.items():
         moved = (record[f"after.{name}"] - record[f"before.{name}"]).abs().max().item()
         assert moved > 0 or (record.algorithm == "reinforce" and name.startswith("value_")), name
@@ -668,6 +674,7 @@ def test_one_update(record):
         "value_loss": means[2],
         "entropy": means[3],
         "approx_kl": means[4],
+        "approx_kl_last_epoch": last_epoch[4] / last_epoch[0],
         "clip_fraction": means[5],
         "total_loss": means[1] + record.vf_loss_coeff * means[2] - record.entropy_coeff * means[3],
         "grad_norm": torch.tensor(norms).mean(),
