@@ -115,6 +115,20 @@ def test_values_that_are_not_learned_are_below_and_diverging_ones_above_what_fol
     assert far["overestimation"] > 20
 
 
+def test_critics_that_learn_nothing_are_above_costs_and_learned_ones_closer(tmp_path):
+    short = {"gamma": 0.5, "learning_starts": 64, "random_steps": 1600}  # returns of about two steps, of actions that stay the same
+    still = train(tmp_path / "still", "pendulum", "TD3", critic_lr=0, lr=0, **short)[0]
+    costs = -mean("reward_mean")(still) / (1 - 0.5)
+    assert 0.75 * costs < still[-1]["overestimation"] < 1.25 * costs, (costs, still[-1]["overestimation"])
+    learned = train(tmp_path / "learned", "pendulum", "TD3", critic_lr=3e-3, **short)[0][-1]
+    assert abs(learned["overestimation"]) < 0.6 * costs, (costs, learned["overestimation"])
+
+
+def test_an_update_that_goes_too_far_shows_in_its_last_epoch(tmp_path):
+    lines = train(tmp_path / "run", "cartpole", "PPO", lr=1e-4)[0]
+    assert mean("approx_kl_last_epoch")(lines) > 1.5 * mean("approx_kl")(lines)
+
+
 @pytest.mark.parametrize("settings, warns", [({"gamma": 0.9}, False), ({"gamma": 0.9, "lr": 0.3, "target_every": 8}, True), ({"gamma": 1, "lr": 0.3, "target_every": 8}, False), ({"reward_scale": 1e-6}, True)])
 def test_values_beyond_what_rewards_allow_are_warned_of_once(settings, warns, tmp_path):
     _, log = train(tmp_path / "run", "cartpole", "DQN", **settings)
