@@ -1,188 +1,427 @@
-"""Converts models of Stable-Baselines3 and CleanRL to weights that wdtrain starts from.
+"""Converts models of other libraries to weights that wdtrain starts from, and hyperparameters to a configuration.
 
-    wdtrain-convert policy.pth --out start.safetensors
+    wdtrain-convert model.zip --out start.safetensors
     wdtrain --env cartpole --set policy.shared.model.model_ckpt_filepath=start.safetensors
+    wdtrain-convert --zoo ppo.yml CartPole-v1 > cartpole.yaml
 
-The file is a torch state dict: policy.pth of a model that SB3 saved (also inside its .zip, which is accepted), by
-PPO, A2C, DQN, SAC, TD3 or DDPG; or what CleanRL's ppo.py or ppo_continuous_action.py saved of their Agent. Hidden
-layers must be tanh or relu everywhere (model.activation).
+The file is a model that Stable-Baselines3 or sb3-contrib saved (PPO, A2C, DQN, SAC, TD3, DDPG, TQC, QR-DQN), or a torch
+state dict: policy.pth of such a model, that of CleanRL's ppo.py or ppo_continuous_action.py, rsl_rl's model_N.pt, or
+WarpDrive's POLICY_N.state_dict. Every tensor is used, or the file is refused. Hidden layers must be tanh or relu.
 """
 
 import argparse
 import io
+import json
 import pathlib
 import pickle
 import re
+import warnings
 import zipfile
 
 import numpy
 import safetensors.numpy
 
-from wdtrain import files
+from wdtrain import files, zoo
 from wdtrain.files import RunError
 from wdtrain.run import need
 
-# How the parts are called: hidden layers and head of the actor and of the critic, and log_std.
-SB3 = {"actor": r"mlp_extractor\.policy_net\.(\d{1,6})\.", "critic": r"mlp_extractor\.value_net\.(\d{1,6})\.",
-       "actor_head": "action_net.", "critic_head": "value_net.", "log_std": "log_std"}
-CLEANRL = {"actor": r"actor\.(\d{1,6})\.", "critic": r"critic\.(\d{1,6})\.", "log_std": "actor_logstd"}
-CLEANRL_CONTINUOUS = dict(CLEANRL, actor=r"actor_mean\.(\d{1,6})\.")
+ACTIVATIONS = ("relu", "tanh")  # model.activation
+
+# What learning rebuilds from the networks.
+TARGETS = ("critic_target.", "actor_target.", "q_net_target.", "quantile_net_target.")
 
 
-def _numbered(state, pattern):
-    """The prefixes of a Sequential's linear layers, in order."""
-    found = {int(match[1]): match[0] for name in state if (match := re.match(pattern, name)) and name.endswith("weight")}
-    return [found[k] for k in sorted(found)]
+class Tensors:
+    """The tensors of a state dict {name: array}, which remembers those that were taken."""
+
+    def __init__(self, state):
+        self._state, self._left = state, {name for name in state if not name.startswith(TARGETS)}
+
+    def __contains__(self, name):
+        return name in self._state
+
+    def has(self, prefix):
+        return any(name.startswith(prefix) for name in self._state)
+
+    def take(self, name, axes=None):
+        if name not in self._state:
+            raise RunError(f"the state dict has no tensor {name}")
+        self._left.discard(name)
+        value = numpy.asarray(self._state[name], numpy.float32)
+        if axes is not None and value.ndim != axes:
+            raise RunError(f"tensor {name} has {value.ndim} dimensions instead of {axes}")
+        return value
+
+    def linear(self, ours, theirs):
+        """Weight and bias of a linear layer, with our prefix."""
+        return {ours + part: self.take(theirs + part, axes) for part, axes in (("weight", 2), ("bias", 1))}
+
+    def numbered(self, pattern):
+        """The prefixes of a Sequential's linear layers, in order."""
+        found = {int(match[1]): match[0] for name in self._state
+                 if (match := re.match(pattern, name)) and name == match[0] + "weight"}
+        return [found[k] for k in sorted(found)]
+
+    def hidden(self, ours, prefixes):
+        weights = {}
+        for k, prefix in enumerate(prefixes):
+            weights |= self.linear(f"{ours}{k}.", prefix)
+        return weights
+
+    def perceptron(self, pattern, ours, head):
+        """The layers of a Sequential, whose last one is the head."""
+        *hidden, last = self.numbered(pattern) or [None]
+        if last is None:
+            raise RunError(f"the state dict has no tensor {head}weight: it has no layers {pattern}")
+        return self.hidden(ours, hidden) | self.linear(head, last)
+
+    def require_all_taken(self):
+        if self._left:
+            raise RunError(f"wdtrain has no place for {_some(self._left)}: without them it would be another network")
 
 
-def convert(state, low=None, high=None):
-    """{our name: numpy array} of a state dict {name: array}. low, high: bounds of a continuous action.
-
-    A continuous action of ours is the middle of the bounds plus the network's output times half their distance, so
-    the head and log_std are divided by it.
-    """
-    if any(name.startswith("critic.qf0.") for name in state):
-        return _off_policy(state)
-    if any(name.startswith("q_net.q_net.") for name in state):
-        return _taken(state, _renamed(state, r"q_net\.q_net\.(\d{1,6})\.", "layers.", "policy_head."))
-    if any(name.startswith("mlp_extractor.") for name in state):
-        names = SB3
-    elif any(name.startswith("actor_mean.") for name in state):
-        names = CLEANRL_CONTINUOUS
-    elif any(name.startswith("actor.") for name in state):
-        names = CLEANRL
-    else:
-        raise RunError(f"neither a model of SB3's nor CleanRL's actor-critic: its tensors are {', '.join(state) or 'missing'}")
-    actor, critic = _numbered(state, names["actor"]), _numbered(state, names["critic"])
-    actor_head = names.get("actor_head") or (actor.pop() if actor else None)
-    critic_head = names.get("critic_head") or (critic.pop() if critic else None)
-    weights = {}
-    for ours, prefix in [*((f"layers.{k}.", p) for k, p in enumerate(actor)), ("policy_head.", actor_head),
-                         *((f"value_layers.{k}.", p) for k, p in enumerate(critic)), ("value_head.", critic_head)]:
-        for part, axes in (("weight", 2), ("bias", 1)):
-            name = f"{prefix or ours}{part}"
-            if name not in state:
-                raise RunError(f"the state dict has no tensor {name}")
-            weights[ours + part] = numpy.asarray(state[name], numpy.float32)
-            if weights[ours + part].ndim != axes:
-                raise RunError(f"tensor {name} has {weights[ours + part].ndim} dimensions instead of {axes}")
-    if names["log_std"] in state:
-        weights["log_std"] = numpy.asarray(state[names["log_std"]], numpy.float32).reshape(-1)
-        _scale(weights, low, high)
-    files.require_finite("the state dict", weights)
-    return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+def _some(names, most=8):
+    """The first of the names, and how many more there are."""
+    names = sorted(names)
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return ", ".join(names[:most] + more) or "missing"
 
 
-def _taken(state, layers):
-    """{our name: numpy array} of pairs of prefixes of linear layers, ours and theirs."""
-    weights = {}
-    for ours, theirs in layers:
-        for part, axes in (("weight", 2), ("bias", 1)):
-            name = theirs + part
-            if name not in state:
-                raise RunError(f"the state dict has no tensor {name}")
-            weights[ours + part] = numpy.asarray(state[name], numpy.float32)
-            if weights[ours + part].ndim != axes:
-                raise RunError(f"tensor {name} has {weights[ours + part].ndim} dimensions instead of {axes}")
-    files.require_finite("the state dict", weights)
-    return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+def _numbers(prefix):
+    return re.escape(prefix) + r"(\d{1,6})\."
 
 
-def _renamed(state, pattern, layers, head):
-    """Our prefixes of the layers of a Sequential, whose last one is the head, with theirs."""
-    *hidden, last = _numbered(state, pattern) or [None]
-    if last is None:
-        raise RunError(f"the state dict has no layers {pattern}")
-    return [*((f"{layers}{k}.", prefix) for k, prefix in enumerate(hidden)), (head, last)]
+def _sb3_actor_critic(t, model, bounds):
+    weights = t.hidden("layers.", t.numbered(_numbers("mlp_extractor.policy_net.")))
+    weights |= t.linear("policy_head.", "action_net.")
+    weights |= t.hidden("value_layers.", t.numbered(_numbers("mlp_extractor.value_net.")))
+    weights |= t.linear("value_head.", "value_net.")
+    _require_same_networks(weights)
+    return _scaled(weights, t.take("log_std"), bounds) if t.has("log_std") else weights
 
 
-def _off_policy(state):
-    """SAC, TD3 or DDPG of SB3, which scales actions to [-1, 1], as we do."""
-    if "actor.log_std" in state:
-        raise RunError("the model explores with SB3's gSDE (use_sde), whose deviations are not outputs of a network")
-    if "actor.mu.weight" in state:  # SAC: mean and deviation are two heads
-        hidden = _numbered(state, r"actor\.latent_pi\.(\d{1,6})\.")
-        weights = _taken(state, [*((f"layers.{k}.", prefix) for k, prefix in enumerate(hidden)), ("policy_head.", "actor.mu.")])
-        deviation = _taken(state, [("", "actor.log_std.")])
-        for part in ("weight", "bias"):
-            weights["policy_head." + part] = numpy.concatenate([weights["policy_head." + part], deviation[part]])
-        components = len(deviation["bias"])
-    else:
-        weights = _taken(state, _renamed(state, r"actor\.mu\.(\d{1,6})\.", "layers.", "policy_head."))
-        components = len(weights["policy_head.bias"])
-    for k in range(len({name.split(".")[1] for name in state if name.startswith("critic.qf")})):
-        prefix = f"critics.{k}."
-        critic = _taken(state, _renamed(state, rf"critic\.qf{k}\.(\d{{1,6}})\.", prefix + "layers.", prefix + "head."))
-        first = prefix + ("layers.0." if prefix + "layers.0.weight" in critic else "head.")
-        both = critic[first + "weight"]
-        critic[first + "weight"] = numpy.ascontiguousarray(both[:, :-components])
-        critic[prefix + "layers.0.action.weight"] = numpy.ascontiguousarray(both[:, -components:])
-        weights |= critic
+def _two_perceptrons(actor, log_std=None, of=lambda number: number):
+    def convert(t, model, bounds):
+        weights = t.perceptron(_numbers(actor), "layers.", "policy_head.")
+        weights |= t.perceptron(_numbers("critic."), "value_layers.", "value_head.")
+        _require_same_networks(weights)
+        return _scaled(weights, of(t.take(log_std)).reshape(-1), bounds) if log_std else weights
+    return convert
+
+
+def _warpdrive(t, model, bounds):
+    weights = t.hidden("layers.", t.numbered(r"fc\.(\d{1,6})\.0\."))
+    heads = [t.linear("", prefix) for prefix in t.numbered(_numbers("policy_head."))]
+    if not heads:
+        raise RunError("the state dict has no tensor policy_head.0.weight: of WarpDrive, policies of choices are converted")
+    weights |= {f"policy_head.{part}": numpy.concatenate([head[part] for head in heads]) for part in ("weight", "bias")}
+    return weights | t.linear("value_head.", "vf_head.")
+
+
+def _values(t, model, bounds):
+    return t.perceptron(_numbers("q_net.q_net."), "layers.", "policy_head.")
+
+
+def _quantiles_of_choices(t, model, bounds):
+    """QR-DQN's outputs are the first quantile of each choice, then the second ...; ours are choice by choice."""
+    choices = model.get("choices")
+    if choices is None:
+        raise RunError("the number of choices is not in policy.pth: give the .zip that the model's save() wrote")
+    weights = t.perceptron(_numbers("quantile_net.quantile_net."), "layers.", "layers.head.")
+    for part in ("weight", "bias"):
+        of_quantiles = weights["layers.head." + part].reshape(-1, choices, *weights["layers.head." + part].shape[1:])
+        weights["layers.head." + part] = of_quantiles.swapaxes(0, 1).reshape(weights["layers.head." + part].shape)
     return weights
 
 
-def _scale(weights, low, high):
-    count = weights["log_std"].size
+def _off_policy(t, model, bounds):
+    """SAC, TD3, DDPG or TQC of SB3, which scales actions to [-1, 1], as we do."""
+    if "actor.log_std" in t:
+        raise RunError("the model explores with SB3's gSDE (use_sde): its deviations, actor.log_std, are not outputs of a "
+                       "network, as those of SAC here are")
+    if not t.has("actor.latent_pi.") and not t.has("actor.log_std."):
+        weights = t.perceptron(_numbers("actor.mu."), "layers.", "policy_head.")
+        components = len(weights["policy_head.bias"])
+    else:  # SAC: mean and deviation are two heads
+        weights = t.hidden("layers.", t.numbered(_numbers("actor.latent_pi.")))
+        mean, deviation = t.linear("", "actor.mu."), t.linear("", "actor.log_std.")
+        weights |= {"policy_head." + part: numpy.concatenate([mean[part], deviation[part]]) for part in mean}
+        components = len(deviation["bias"])
+    k = 0
+    while t.has(f"critic.qf{k}."):
+        prefix = f"critics.{k}."
+        critic = t.perceptron(_numbers(f"critic.qf{k}."), prefix + "layers.", prefix + "head.")
+        first = prefix + ("layers.0." if prefix + "layers.0.weight" in critic else "head.")
+        both = critic[first + "weight"]
+        critic[first + "weight"], critic[prefix + "layers.0.action.weight"] = both[:, :-components], both[:, -components:]
+        weights |= critic
+        widths = [_widths(weights, f"critics.{i}.layers.") for i in (k, 0)]
+        _require_same(f"the hidden layers of critics {k} and 0", *widths)
+        k += 1
+    return weights
+
+
+# A tensor that only this kind of model has; the conversion; and the activation, if the library's scripts set it.
+KINDS = [
+    ("critic.qf0.", _off_policy, None),
+    ("q_net.q_net.", _values, None),
+    ("quantile_net.quantile_net.", _quantiles_of_choices, None),
+    ("action_net.", _sb3_actor_critic, None),
+    ("vf_head.", _warpdrive, "relu"),
+    ("actor_logstd", _two_perceptrons("actor_mean.", "actor_logstd"), "tanh"),
+    ("std", _two_perceptrons("actor.", "std", numpy.log), None),  # of rsl_rl; also next to critic.K
+    ("log_std", _two_perceptrons("actor.", "log_std"), None),
+    ("actor.", _two_perceptrons("actor."), "tanh"),
+]
+
+
+def _kind(state):
+    t = Tensors(state)
+    for mark, work, activation in KINDS:
+        if mark in t or (mark.endswith(".") and t.has(mark)):
+            return work, activation
+    raise RunError(f"no model of SB3, CleanRL, rsl_rl or WarpDrive: its tensors are {_some(state)}")
+
+
+def convert(state, low=None, high=None, model=None):
+    """{our name: numpy array} of a state dict {name: array}. low, high: bounds of a continuous action.
+
+    model: what the .zip of SB3 says of it (described()).
+    """
+    work, _ = _kind(state)
+    t = Tensors(state)
+    weights = work(t, model or {}, (low, high))
+    t.require_all_taken()
+    files.require_finite("the state dict", weights)
+    return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+
+
+def _widths(weights, prefix):
+    return [len(weights[name]) for name in weights if re.fullmatch(re.escape(prefix) + r"\d+\.bias", name)]
+
+
+def _require_same(of, found, expected):
+    if found != expected:
+        raise RunError(f"{of} are {found} and {expected}: wdtrain has one width for both (model.fc_dims, model.critic_dims)")
+
+
+def _require_same_networks(weights):
+    """model.fc_dims gives the hidden layers of the policy and of the value."""
+    _require_same("the hidden layers of the policy and of the value", *(_widths(weights, f"{k}layers.") for k in ("", "value_")))
+    inputs = [weights[name].shape[1] for name in ("layers.0.weight", "value_layers.0.weight") if name in weights]
+    if len(set(inputs)) > 1:
+        raise RunError(f"the value reads {inputs[1]} numbers and the policy {inputs[0]}: both must read the observation")
+
+
+def _critics(weights):
+    return sum(bool(re.fullmatch(r"critics\.\d+\.head\.bias", name)) for name in weights)
+
+
+def _scaled(weights, log_std, bounds):
+    """A continuous action of ours is the middle of the bounds plus the network's output times half their distance, so
+    the head and the deviations are divided by it. log_std: [components], or of gSDE [hidden units, components]."""
+    low, high = bounds
+    count = log_std.shape[-1]
     if low is None or high is None:
         raise RunError("the actions are continuous: give their bounds, --low and --high")
-    for name, bounds in (("--low", low), ("--high", high)):
-        if len(bounds) not in (1, count):
-            raise RunError(f"{name} has {len(bounds)} values for {count} components of the action: give {count}, or 1")
+    for name, bound in (("--low", low), ("--high", high)):
+        if len(bound) not in (1, count):
+            raise RunError(f"{name} has {len(bound)} values for {count} components of the action: give {count}, or 1")
     low, high = (numpy.broadcast_to(numpy.asarray(bound, numpy.float32), (count,)) for bound in (low, high))
     half, middle = 0.5 * (high - low), 0.5 * (high + low)
     if not (half > 0).all() or not numpy.isfinite(half).all():
         raise RunError(f"--low {low.tolist()} must be below --high {high.tolist()}, and both finite")
-    if len(weights["policy_head.bias"]) != count:
-        raise RunError(f"the policy's head has {len(weights['policy_head.bias'])} outputs for {count} components")
+    outputs, hidden = weights["policy_head.weight"].shape
+    if outputs != count:
+        raise RunError(f"the policy's head has {outputs} outputs for {count} components of log_std")
+    if log_std.ndim == 2 and (len(log_std) != hidden or not _widths(weights, "layers.")):
+        raise RunError(f"log_std of SB3's gSDE has {len(log_std)} rows for {hidden} hidden units: wdtrain's gSDE needs one "
+                       "for each unit of the last hidden layer")
     weights["policy_head.weight"] = weights["policy_head.weight"] / half[:, None]
     weights["policy_head.bias"] = (weights["policy_head.bias"] - middle) / half
-    weights["log_std"] = weights["log_std"] - numpy.log(half)
+    return weights | {"log_std": (log_std - numpy.log(half)).T}
 
 
 def read_state(path):
+    """The state dict {name: array}, and what the .zip of SB3 says of the model (described())."""
     torch = need("torch")
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
         raise RunError(f"torch {torch.__version__} may run code that a state dict contains (CVE-2025-32434): "
                        "pip install 'torch>=2.6'")
-    data = files.read(path)
+    data, model = files.read(path), {}
     with files.parsing(path):
         if zipfile.is_zipfile(io.BytesIO(data)):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 if "policy.pth" in archive.namelist():  # a model of SB3
                     data = archive.read("policy.pth")
+                    if "data" in archive.namelist():
+                        model = described(json.loads(archive.read("data")))
         try:
-            state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            found = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, EOFError) as error:  # torch advises to allow code, in five lines
             raise RunError(f"{path}: is not a torch file that holds tensors only: save module.state_dict()") from error
-        if not isinstance(state, dict):
-            raise RunError(f"{path}: is not a state dict, but a {type(state).__name__}")
+        if not isinstance(found, dict):
+            raise RunError(f"{path}: is not a state dict, but a {type(found).__name__}")
         return {str(name): tensor.detach().to_dense().to(torch.float32).numpy()
-                for name, tensor in state.items() if isinstance(tensor, torch.Tensor)}
+                for name, tensor in _state_dict(path, found, torch.Tensor).items()}, model
+
+
+def _state_dict(path, found, tensor):
+    """The tensors of a dictionary, or of the only dictionary in it that has some."""
+    inside = {str(name): value for name, value in found.items()
+              if isinstance(value, dict) and any(isinstance(part, tensor) for part in value.values())}
+    own = {name: value for name, value in found.items() if isinstance(value, tensor)}
+    if own:
+        inside = {"the file itself": own} | inside
+    if len(inside) > 1:
+        raise RunError(f"{path}: has several state dicts, {', '.join(map(repr, inside))}: save the policy's alone, with "
+                       "torch.save")
+    only = next(iter(inside.values()), {})
+    return {name: value for name, value in only.items() if isinstance(value, tensor)}
+
+
+def described(data):
+    """What SB3's JSON says of a model: activation, bounds, choices ... Its pickles stay unread."""
+    policy, space, given = (data.get(name) or {} for name in ("policy_class", "action_space", "policy_kwargs"))
+    module, settings = policy.get("__module__", ""), given if isinstance(given, dict) else {}
+    extractor = str(settings.get("features_extractor_class", "FlattenExtractor"))
+    kind = str(space.get(":type:", ""))
+    for wrong, name in [
+        ("FlattenExtractor" not in extractor, f"features_extractor_class {extractor}"),
+        (_true(settings.get("squash_output")), "squash_output: means go through tanh"),
+        (_true(settings.get("use_expln")), "use_expln: another form of the deviations of gSDE"),
+        (not re.search(r"\.(Box|Discrete|MultiDiscrete)'>|^$", kind), f"the action space {kind}"),
+    ]:
+        if wrong:
+            raise RunError(f"the model has what wdtrain lacks: {name}")
+    model = {"choices": int(space["n"])} if "n" in space else {}
+    if "activation_fn" in settings:
+        model["activation"] = re.sub(r".*\.|'>$", "", str(settings["activation_fn"])).lower()
+    elif module.startswith(("stable_baselines3.", "sb3_contrib.")):
+        on_policy = module.startswith(("stable_baselines3.common.", "sb3_contrib.common."))
+        model["activation"] = "tanh" if on_policy else "relu"
+    model |= {end: bound for end in ("low", "high") if (bound := _bound(space, end)) is not None}
+    if data.get("use_sde") and isinstance(data.get("n_steps"), int):
+        every = data.get("sde_sample_freq", -1)
+        model["noise_every"] = every if every > 0 else data["n_steps"]
+    if data.get("_last_obs") is not None:  # it has learned
+        model["normalized"] = data.get("_last_original_obs") is not None
+    return model
+
+
+def _true(value):
+    return value in (True, "True")
+
+
+def _bound(space, end):
+    """The numbers of "[-2.  0.5]"; None if numpy left some out."""
+    text = str(space.get(end, ""))
+    if "..." in text or not text.startswith("["):
+        return None
+    return [float(word) for word in text.replace("[", " ").replace("]", " ").split()]
+
+
+def statistics(path, inputs):
+    """observation_norm and observation_moments (model.normalize_input) of a file with SB3's VecNormalize: mean, var, count,
+    clip_obs and epsilon, as .npz or JSON."""
+    data = files.read(path)
+    with files.parsing(path):
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with numpy.load(io.BytesIO(data), allow_pickle=False) as archive:
+                found = dict(archive)
+        else:
+            found = dict(json.loads(data))
+        if others := found.keys() - {"mean", "var", "count", "clip_obs", "epsilon"}:
+            raise RunError(f"{path}: {_some(others)}: not known, only mean, var, count, clip_obs and epsilon")
+        if missing := {"mean", "var", "count"} - found.keys():
+            raise RunError(f"{path}: has no {_some(missing)}")
+        found = {name: numpy.asarray(value, numpy.float64).reshape(-1) for name, value in found.items()}
+        mean, count = found["mean"], float(found["count"].item())
+        # ours adds 1e-8 to the variance
+        var = found["var"] + float(found.get("epsilon", numpy.array(1e-8)).item()) - 1e-8
+        clip = float(found.get("clip_obs", numpy.array(10.0)).item())
+        files.require_finite(path, found)
+    if not len(mean) == len(var) == inputs:
+        raise RunError(f"{path}: has {len(mean)} means and {len(var)} variances for a network that reads {inputs} numbers")
+    if (var < 0).any() or count <= 0:
+        raise RunError(f"{path}: variances must not be negative, and count must be above 0")
+    if clip != 10:
+        raise RunError(f"{path}: clip_obs is {clip:g}, and model.normalize_input limits at 10 deviations")
+    return {"observation_norm": numpy.stack([mean, numpy.sqrt(var + 1e-8)], 1).astype(numpy.float32),
+            "observation_moments": numpy.stack([numpy.full_like(mean, count), mean, var], 1)}
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="wdtrain-convert", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="safetensors file to write")
-    parser.add_argument("--low", type=float, nargs="+", help="lower bounds of a continuous action")
+    parser.add_argument("file", type=pathlib.Path, nargs="?", help="the model; with --zoo, the name of the environment")
+    parser.add_argument("--out", type=pathlib.Path, help="safetensors file to write")
+    parser.add_argument("--activation", help="of hidden layers, if the file does not say it: tanh or relu")
+    parser.add_argument("--low", type=float, nargs="+", help="lower bounds of a continuous action, if the file lacks them")
     parser.add_argument("--high", type=float, nargs="+", help="upper bounds")
+    parser.add_argument("--normalize", metavar="FILE", help="statistics of observations: .npz or JSON with mean, var and count "
+                        "(docs/python.md); none: the model reads plain observations")
+    parser.add_argument("--zoo", type=pathlib.Path, metavar="FILE", help="print a file of rl-baselines3-zoo as a configuration")
+    parser.add_argument("--algorithm", help="with --zoo, if the file's name is not that of its algorithm")
     options = parser.parse_args(arguments)
-    files.command(_run, options)
+    if options.file is None or (options.zoo is None and options.out is None):
+        parser.error("give a model and --out FILE, or --zoo FILE and an environment")
+    if options.zoo is None and options.algorithm is not None:
+        parser.error("--algorithm goes with --zoo")
+    files.command(zoo.run if options.zoo else _run, options)
 
 
-def _widths(weights, prefix):
-    return ", ".join(str(len(weights[name])) for name in weights if re.fullmatch(re.escape(prefix) + r"layers\.\d+\.bias", name))
+def _activation(path, given, of_file, of_kind):
+    activation = given or of_file or of_kind
+    if activation is None:
+        raise RunError(f"{path}: does not say the activation of hidden layers: give --activation tanh or relu (SB3's PPO and "
+                       "A2C have tanh, its other algorithms relu, if activation_fn is not set; rsl_rl has elu)")
+    if activation.lower() not in ACTIVATIONS:
+        raise RunError(f"{path}: the activation is {activation}, and wdtrain has {' and '.join(ACTIVATIONS)}")
+    return activation.lower()
+
+
+def _quantiles(weights, model):
+    if "layers.head.bias" in weights:
+        return len(weights["layers.head.bias"]) // model["choices"]
+    return len(weights.get("critics.0.head.bias", [0]))
+
+
+def _settings(weights, model, activation):
+    """What a model section must say for these weights."""
+    settings = {"fc_dims": _widths(weights, "layers."), "activation": activation}
+    if _critics(weights):
+        settings["critic_dims"] = _widths(weights, "critics.0.layers.")
+    elif "value_layers.0.bias" in weights:
+        settings["separate_value"] = "true"
+    if (quantiles := _quantiles(weights, model)) > 1:
+        settings["quantiles"] = quantiles
+    if weights.get("log_std", numpy.zeros(0)).ndim == 2:
+        settings |= {"distribution": "gsde", "noise_every": model.get("noise_every", 4)}
+    if "observation_norm" in weights:
+        settings["normalize_input"] = "true"
+    return settings
 
 
 def _run(options):
-    state = read_state(options.file)
+    state, model = read_state(options.file)
     with files.parsing(options.file):
-        weights = convert(state, options.low, options.high)
-    files.write(safetensors.numpy.save(weights), options.out)
-    own, of_critics = (_widths(weights, prefix) for prefix in ("", "critics.0."))
-    more = f"critic_dims: [{of_critics}], " if "critics.0.head.bias" in weights else "separate_value: true, " if "value_head.bias" in weights else ""
-    print(f"{options.out}: for model: {{fc_dims: [{own}], {more}model_ckpt_filepath: {options.out}}}")
+        weights = convert(state, options.low or model.get("low"), options.high or model.get("high"), model)
+    of_kind = _kind(state)[1]
+    activation = _activation(options.file, options.activation, model.get("activation"), of_kind)
+    if options.normalize not in (None, "none"):
+        first = weights["layers.0.weight" if "layers.0.weight" in weights else "policy_head.weight"]
+        weights |= statistics(options.normalize, first.shape[1])
+    elif options.normalize is None and model.get("normalized"):
+        raise RunError(f"{options.file}: was trained with VecNormalize: give its statistics with --normalize (docs/python.md), "
+                       "or --normalize none if it had norm_obs=False")
+    elif options.normalize is None and "normalized" not in model and "vf_head.weight" not in state:
+        warnings.warn("if the model was trained with VecNormalize, give its statistics with --normalize, otherwise it acts on "
+                      "other numbers", stacklevel=1)
+    files.write(safetensors.numpy.save(weights, {"activation": activation}), options.out)
+    settings = _settings(weights, model, activation) | {"model_ckpt_filepath": options.out}
+    why = f"  # {activation} as in the library's scripts; otherwise give --activation" if of_kind and not options.activation else ""
+    print(f"{options.out}: for model: {{{', '.join(f'{name}: {value}' for name, value in settings.items())}}}{why}")
 
 
 if __name__ == "__main__":

@@ -122,9 +122,9 @@ def test_the_program_goes_on_from_actors_and_critics(tmp_path, algorithm, kind, 
     theirs = kind(3, 1)
     torch.save(theirs.state_dict(), tmp_path / "policy.pth")
     start = tmp_path / "start.safetensors"
-    main([str(tmp_path / "policy.pth"), "--out", str(start)])
+    main([str(tmp_path / "policy.pth"), "--activation", "tanh", "--normalize", "none", "--out", str(start)])
     said = capsys.readouterr().out
-    assert said == f"{start}: for model: {{fc_dims: [64, 64], critic_dims: [64, 64], model_ckpt_filepath: {start}}}\n"
+    assert said == f"{start}: for model: {{fc_dims: [64, 64], activation: tanh, critic_dims: [64, 64], model_ckpt_filepath: {start}}}\n"
     learning = "batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400"
     output("--env", "pendulum", "--num_envs", 4, "--train_batch_size", 40, "--total_steps", 80, "--quiet", "--device", "cpu", "--run_dir", tmp_path / "run", "--set",
            f"policy={{shared: {{algorithm: {algorithm}, {learning}, model: {{separate_value: false, activation: tanh, fc_dims: [64, 64], critic_dims: [64, 64], model_ckpt_filepath: {start}}}}}}}")
@@ -174,20 +174,20 @@ def test_the_program_starts_with_them(tmp_path, zipped, capsys):
         with zipfile.ZipFile(file, "w") as archive:
             archive.write(tmp_path / "policy.pth", "policy.pth")
     start = tmp_path / "start.safetensors"
-    main([str(file), "--out", str(start)])
+    main([str(file), "--activation", "tanh", "--normalize", "none", "--out", str(start)])
     said = capsys.readouterr().out
-    assert said == f"{start}: for model: {{fc_dims: [64, 64], separate_value: true, model_ckpt_filepath: {start}}}\n"
+    assert said == f"{start}: for model: {{fc_dims: [64, 64], activation: tanh, separate_value: true, model_ckpt_filepath: {start}}}\n"
     output("--env", "cartpole", "--set", f"policy.shared.model.model_ckpt_filepath={start}", "--total_steps", 2048, "--quiet",
            "--device", "cpu", "--run_dir", tmp_path / "run")
     with pytest.raises(SystemExit, match="exists: name another file"):
-        main([str(file), "--out", str(start)])
+        main([str(file), "--activation", "tanh", "--out", str(start)])
     first = Run(tmp_path / "run").checkpoints[0]
     x = torch.randn(50, 4)
     assert torch.allclose(first.policy()(x).output, theirs(x)[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("state, message", [
-    ({"conv.weight": numpy.zeros((2, 2))}, "neither a model of SB3's nor CleanRL's actor-critic: its tensors are conv.weight"),
+    ({"conv.weight": numpy.zeros((2, 2))}, "no model of SB3, CleanRL, rsl_rl or WarpDrive: its tensors are conv.weight"),
     ({k: v for k, v in numpy_state(SB3(4, 2, False)).items() if k != "action_net.bias"}, "no tensor action_net.bias"),
     ({k: v for k, v in numpy_state(Sac(4, 2)).items() if k != "actor.log_std.bias"}, "no tensor actor.log_std.bias"),
     (numpy_state(Sac(4, 2)) | {"actor.log_std": numpy.zeros((64, 2))}, "explores with SB3's gSDE"),
