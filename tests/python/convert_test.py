@@ -1,16 +1,24 @@
-"""convert_test.py: networks of SB3 and CleanRL keep their outputs when they are converted."""
+"""convert_test.py: models of other libraries act as they did there when they are converted."""
 
+import json
 import os
 import pathlib
 import sys
 import zipfile
 
+import gymnasium
 import numpy
 import pytest
+import safetensors
+import safetensors.numpy
+import stable_baselines3
 import torch
+import yaml
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
-from cli.program import output
+from cli.program import output, wdtrain
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -196,6 +204,314 @@ def test_the_program_starts_with_them(tmp_path, zipped, capsys):
 def test_what_cannot_be_converted(state, message):
     with pytest.raises(RunError, match=message):
         convert(state)
+
+
+# --- What models say of themselves, and what they do ----------------------------------------------------------------
+
+BOX = {"distribution": "gaussian", "action_components": "1", "action_low": "-2", "action_high": "2"}
+SQUASHED = BOX | {"distribution": "state_gaussian"}
+METADATA = {"PPO": BOX, "A2C": BOX, "SAC": SQUASHED, "TD3": BOX | {"distribution": "point"},
+            "DQN": {"distribution": "greedy", "action_heads": "2"}, "choices": {"distribution": "categorical", "action_heads": "2"}}
+
+
+class Converted:
+    """What wdtrain-convert makes of a file, and prints of it."""
+
+    def __init__(self, file, capsys, *options):
+        self.out = file.with_suffix(".safetensors")
+        capsys.readouterr()
+        main([str(file), "--out", str(self.out), *map(str, options)])
+        said = capsys.readouterr()
+        self.model, self.warning = yaml.safe_load(said.out.split(": for model: ")[1]), said.err
+        self.text = said.out
+        self.weights = safetensors.numpy.load_file(self.out)
+        with safetensors.safe_open(self.out, "numpy") as opened:
+            assert opened.metadata() == {"activation": self.model["activation"]}
+
+    def policy(self, inputs, metadata):
+        known = {"model": "fully_connected", "activation": self.model["activation"], "observation_size": str(inputs), "state_size": "0"}
+        return Policy.from_weights(self.weights, known | metadata)
+
+    def loads(self, algorithm, env):
+        """The program reads the file with the model section that was printed."""
+        policy = {"shared": {"algorithm": algorithm, "model": self.model}}
+        given = wdtrain("--env", env, "--device", "cpu", "--set", f"policy={json.dumps(policy)}", "--print_config")
+        assert given.returncode == 0, given.stderr
+
+
+def settled(model):
+    """As after learning: biases are not zero, deviations not one, and actions not all alike."""
+    torch.manual_seed(1)
+    for name, parameter in model.policy.named_parameters():
+        if name in ("log_std", "action_net.weight"):
+            nn.init.normal_(parameter, std=0.3)
+        elif parameter.ndim == 1:
+            nn.init.normal_(parameter, std=0.02)
+    return model
+
+
+def small(algorithm, env, **settings):
+    if algorithm in ("DQN", "SAC", "TD3"):
+        settings |= {"buffer_size": 100}
+    return settled(getattr(stable_baselines3, algorithm)("MlpPolicy", env, seed=1, device="cpu", **settings))
+
+
+def saved(tmp_path, model):
+    model.save(tmp_path / "model.zip")
+    return tmp_path / "model.zip"
+
+
+def require_same_actions(model, policy, seen=lambda x: x):
+    """On 10,000 observations: every choice, and actions up to 1e-5. seen: what the library gives its model of them."""
+    inputs = model.observation_space.shape[0]
+    x = numpy.random.default_rng(1).normal(size=(10_000, inputs)).astype(numpy.float32)
+    expected = model.predict(seen(x), deterministic=True)[0].reshape(len(x), -1)
+    found = policy.act(x).numpy()
+    assert len(numpy.unique(expected)) > 1
+    assert numpy.array_equal(found, expected) if policy.heads else numpy.abs(found - expected).max() <= 1e-5
+
+
+@pytest.mark.parametrize("algorithm, env, settings, model", [
+    ("PPO", "CartPole-v1", {}, {"fc_dims": [64, 64], "activation": "tanh", "separate_value": True}),
+    ("PPO", "Pendulum-v1", {"policy_kwargs": {"activation_fn": nn.ReLU, "net_arch": [32]}},
+     {"fc_dims": [32], "activation": "relu", "separate_value": True}),
+    ("PPO", "CartPole-v1", {"policy_kwargs": {"net_arch": []}}, {"fc_dims": [], "activation": "tanh"}),
+    ("A2C", "Pendulum-v1", {}, {"fc_dims": [64, 64], "activation": "tanh", "separate_value": True}),
+    ("A2C", "Pendulum-v1", {"use_sde": True, "n_steps": 8}, {"fc_dims": [64, 64], "activation": "tanh", "separate_value": True,
+                                                             "distribution": "gsde", "noise_every": 8}),
+    ("SAC", "Pendulum-v1", {}, {"fc_dims": [256, 256], "activation": "relu", "critic_dims": [256, 256]}),
+    ("TD3", "Pendulum-v1", {"policy_kwargs": {"net_arch": {"pi": [32], "qf": [48, 24]}}},
+     {"fc_dims": [32], "activation": "relu", "critic_dims": [48, 24]}),
+    ("DQN", "CartPole-v1", {}, {"fc_dims": [64, 64], "activation": "relu"}),
+])
+def test_models_of_sb3_act_as_before(tmp_path, capsys, algorithm, env, settings, model):
+    theirs = small(algorithm, env, **settings)
+    ours = Converted(saved(tmp_path, theirs), capsys)
+    assert ours.model == model | {"model_ckpt_filepath": str(ours.out)}
+    assert ours.warning.startswith("warning: if the model was trained with VecNormalize, give")  # it has not learned
+    discrete = algorithm == "PPO" and env == "CartPole-v1"
+    metadata = METADATA["choices" if discrete else algorithm]
+    if "distribution" in model:
+        metadata = metadata | {"distribution": "gsde"}
+    policy = ours.policy(theirs.observation_space.shape[0], metadata)
+    require_same_actions(theirs, policy)
+    ours.loads(algorithm, "cartpole" if "CartPole" in env else "pendulum")
+    if "distribution" in model:
+        x = torch.randn(50, 3)
+        assert torch.allclose(2 * policy.deviation(x), theirs.policy.get_distribution(x).distribution.stddev, rtol=1e-4)
+
+
+@pytest.fixture
+def normalized(tmp_path):
+    """PPO that learned with VecNormalize, and a file of its statistics, as docs/python.md writes it."""
+    vec_normalize = VecNormalize(make_vec_env("Pendulum-v1", 2, seed=1), epsilon=1e-3)
+    theirs = small("PPO", vec_normalize, n_steps=64, n_epochs=1)
+    theirs.learn(256)
+    rms = vec_normalize.obs_rms
+    numpy.savez(tmp_path / "norm.npz", mean=rms.mean, var=rms.var, count=rms.count, clip_obs=vec_normalize.clip_obs,
+                epsilon=vec_normalize.epsilon)
+    return theirs, vec_normalize
+
+
+@pytest.mark.parametrize("kind", ["npz", "json"])
+def test_statistics_of_observations(tmp_path, capsys, normalized, kind):
+    theirs, vec_normalize = normalized
+    file = saved(tmp_path, theirs)
+    with pytest.raises(SystemExit, match="model.zip: was trained with VecNormalize: give its statistics with --normalize"):
+        Converted(file, capsys)
+    statistics = dict(numpy.load(tmp_path / "norm.npz"))
+    if kind == "json":
+        (tmp_path / "norm.json").write_text(json.dumps({name: value.tolist() for name, value in statistics.items()}))
+    ours = Converted(file, capsys, "--normalize", tmp_path / f"norm.{kind}")
+    assert ours.model["normalize_input"] is True and ours.warning == ""
+    require_same_actions(theirs, ours.policy(3, BOX), vec_normalize.normalize_obs)
+    ours.loads("PPO", "pendulum")
+    assert (ours.weights["observation_moments"][:, 0] == statistics["count"]).all()
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"clip_obs": 5.0}, "clip_obs is 5, and model.normalize_input limits at 10 deviations"),
+    ({"mean": numpy.zeros(4)}, "has 4 means and 3 variances for a network that reads 3 numbers"),
+    ({"var": numpy.full(3, -1.0)}, "variances must not be negative"),
+    ({"ret_rms": 1.0}, "ret_rms: not known"),
+    ({"mean": numpy.full(3, numpy.nan)}, "tensor mean has numbers that are NaN"),
+    ({"count": None}, "norm.npz: damaged, or not such a file"),
+])
+def test_statistics_that_do_not_fit(tmp_path, capsys, change, message):
+    file = saved(tmp_path, small("PPO", "Pendulum-v1"))
+    numpy.savez(tmp_path / "norm.npz", **({"mean": numpy.zeros(3), "var": numpy.ones(3), "count": 100} | change))
+    with pytest.raises(SystemExit, match=message):
+        Converted(file, capsys, "--normalize", tmp_path / "norm.npz")
+
+
+def test_a_model_that_learned_without_normalization_needs_no_warning(tmp_path, capsys):
+    theirs = small("A2C", "CartPole-v1")
+    theirs.learn(10)
+    assert Converted(saved(tmp_path, theirs), capsys).warning == ""
+
+
+class TwoBounds(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Box(
+        numpy.array([-2, 0.25], numpy.float32), numpy.array([2, 10], numpy.float32))
+
+    def reset(self, **_):
+        return numpy.zeros(3, numpy.float32), {}
+
+
+def test_bounds_are_those_of_the_file(tmp_path, capsys):
+    theirs = small("PPO", TwoBounds())
+    metadata = {"distribution": "gaussian", "action_components": "2", "action_low": "-2,0.25", "action_high": "2,10"}
+    require_same_actions(theirs, Converted(saved(tmp_path, theirs), capsys).policy(3, metadata))
+
+
+class Flattened(stable_baselines3.common.torch_layers.FlattenExtractor):
+    pass
+
+
+@pytest.mark.parametrize("algorithm, env, settings, message", [
+    ("PPO", "CartPole-v1", {"policy_kwargs": {"activation_fn": nn.ELU}}, "the activation is elu, and wdtrain has relu and tanh"),
+    ("DQN", "CartPole-v1", {"policy_kwargs": {"activation_fn": nn.LeakyReLU}}, "the activation is leakyrelu"),
+    ("PPO", "CartPole-v1", {"policy_kwargs": {"net_arch": {"pi": [64], "vf": [32]}}},
+     r"hidden layers of the policy and of the value are \[64\] and \[32\]"),
+    ("PPO", "CartPole-v1", {"policy_kwargs": {"net_arch": {"pi": [4], "vf": []}}}, r"are \[4\] and \[\]"),
+    ("PPO", "Pendulum-v1", {"use_sde": True, "policy_kwargs": {"squash_output": True}}, "squash_output"),
+    ("PPO", "Pendulum-v1", {"use_sde": True, "policy_kwargs": {"use_expln": True}}, "use_expln"),
+    ("PPO", "Pendulum-v1", {"policy_kwargs": {"features_extractor_class": Flattened}}, "features_extractor_class .*Flattened"),
+    ("SAC", "Pendulum-v1", {"use_sde": True}, "explores with SB3's gSDE"),
+])
+def test_models_of_sb3_that_wdtrain_lacks(tmp_path, capsys, algorithm, env, settings, message):
+    with pytest.raises(SystemExit, match=message):
+        Converted(saved(tmp_path, small(algorithm, env, **settings)), capsys)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def kept(tmp_path, state):
+    torch.save(state, tmp_path / "model.pth")
+    return tmp_path / "model.pth"
+
+
+class Tqc(Sac):
+    """TQC of sb3-contrib: SAC whose critics have 25 outputs."""
+
+    def __init__(self, inputs, components):
+        super().__init__(inputs, components)
+        for k in range(2):
+            self.critic.add_module(f"qf{k}", nn.Sequential(*perceptron(inputs + components, 1)[:-1], nn.Linear(64, 25)))
+
+
+def test_quantiles_of_critics(tmp_path, capsys):
+    theirs = Tqc(3, 1)
+    ours = Converted(kept(tmp_path, theirs.state_dict()), capsys, "--activation", "tanh")
+    assert ours.model["quantiles"] == 25
+    ours.loads("SAC", "pendulum")
+    x = torch.randn(100, 3)
+    assert torch.allclose(ours.policy(3, SQUASHED).act(x), 2 * theirs(x)[0].tanh(), atol=1e-5)
+
+
+def test_quantiles_of_choices(tmp_path, capsys):
+    """QR-DQN of sb3-contrib: outputs are [quantile, choice]."""
+    net = nn.Sequential(*perceptron(4, 1)[:-1], nn.Linear(64, 10 * 2))
+    state = {f"{of}.quantile_net.{name}": value for of in ("quantile_net", "quantile_net_target") for name, value in net.state_dict().items()}
+    with pytest.raises(SystemExit, match="number of choices is not in policy.pth"):
+        Converted(kept(tmp_path, state), capsys, "--activation", "tanh")
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.write(tmp_path / "model.pth", "policy.pth")
+        archive.writestr("data", json.dumps({"policy_class": {"__module__": "sb3_contrib.qrdqn.policies"}, "policy_kwargs": {},
+                                             "action_space": {":type:": "<class 'gymnasium.spaces.discrete.Discrete'>", "n": "2"}}))
+    ours = Converted(tmp_path / "model.zip", capsys, "--activation", "tanh")
+    assert ours.model["quantiles"] == 10
+    ours.loads("DQN", "cartpole")
+    x = torch.randn(100, 4)
+    values = ours.policy(4, METADATA["DQN"] | {"dueling": "false", "quantiles": "10"})(x).output
+    assert torch.allclose(values, net(x).reshape(-1, 10, 2).mean(1), atol=1e-5)
+
+
+class WarpDrive(nn.Module):
+    """warp_drive.training.models.fully_connected.FullyConnected, whose module imports pycuda."""
+
+    def __init__(self, inputs, heads):
+        super().__init__()
+        self.fc = nn.ModuleDict({str(k): nn.Sequential(nn.Linear(n, 32), nn.ReLU()) for k, n in enumerate([inputs, 32])})
+        self.policy_head = nn.ModuleList([nn.Linear(32, n) for n in heads])
+        self.vf_head = nn.Linear(32, 1)
+
+    def forward(self, x):
+        for layer in self.fc.values():
+            x = layer(x)
+        return torch.cat([head(x) for head in self.policy_head], -1), self.vf_head(x)[..., 0]
+
+
+def test_state_dicts_of_warpdrive(tmp_path, capsys):
+    theirs = WarpDrive(8, [3, 4])
+    ours = Converted(kept(tmp_path, theirs.state_dict()), capsys)
+    assert ours.model == {"fc_dims": [32, 32], "activation": "relu", "model_ckpt_filepath": str(ours.out)}
+    assert ours.warning == ""
+    x = torch.randn(10_000, 8)
+    logits, value = theirs(x)
+    policy = ours.policy(8, {"distribution": "categorical", "action_heads": "3,4"})
+    assert torch.equal(policy.act(x), torch.stack([head.argmax(-1) for head in logits.split([3, 4], -1)], -1))
+    assert torch.allclose(policy(x).value, value, atol=1e-5)
+
+
+def test_agents_of_cleanrl_say_whose_activation_it_is(tmp_path, capsys):
+    theirs = CleanRL(4, 2, False)
+    file = kept(tmp_path, {"model_weights": theirs.state_dict(), "args": {"seed": 1}})
+    ours = Converted(file, capsys)
+    assert ours.model["activation"] == "tanh" and "# tanh as in the library's scripts; otherwise give --activation" in ours.text
+    ours.loads("PPO", "cartpole")
+    x = torch.randn(10_000, 4)
+    assert torch.equal(ours.policy(4, METADATA["choices"]).act(x)[:, 0], theirs(x)[0].argmax(-1))
+    ours.out.unlink()
+    assert Converted(file, capsys, "--activation", "relu").model["activation"] == "relu"
+
+
+class RslRl(CleanRL):
+    """rsl_rl.modules.ActorCritic: a deviation, not its logarithm."""
+
+    def __init__(self, inputs, components):
+        super().__init__(inputs, components, False)
+        self.std = nn.Parameter(torch.rand(components) + 0.1)
+
+
+def test_models_of_rsl_rl(tmp_path, capsys):
+    theirs = RslRl(5, 2)
+    optimizer = torch.optim.Adam(theirs.parameters()).state_dict()
+    file = kept(tmp_path, {"model_state_dict": theirs.state_dict(), "optimizer_state_dict": optimizer, "iter": 3, "infos": None})
+    bounds = ["--low", -1, -4, "--high", 1, 4]
+    with pytest.raises(SystemExit, match="give --activation tanh or relu .*rsl_rl has elu"):
+        Converted(file, capsys, *bounds)
+    ours = Converted(file, capsys, "--activation", "tanh", *bounds)
+    metadata = {"distribution": "gaussian", "action_components": "2", "action_low": "-1,-4", "action_high": "1,4"}
+    policy, x = ours.policy(5, metadata), torch.randn(100, 5)
+    limits = torch.tensor([1.0, 4.0])
+    assert torch.allclose(policy.act(x), theirs(x)[0].clamp(-limits, limits), atol=1e-5)
+    assert torch.allclose(policy.deviation(x) * limits, theirs.std, atol=1e-6)
+
+
+def with_tensors(state, **more):
+    return numpy_state(state) | {name.replace("__", "."): numpy.zeros(2) for name in more}
+
+
+@pytest.mark.parametrize("state, message", [
+    (with_tensors(SB3(4, 2, False), lstm_actor__weight_ih_l0=0, lstm_critic__bias=0),
+     "wdtrain has no place for lstm_actor.weight_ih_l0, lstm_critic.bias"),
+    (with_tensors(SB3(4, 2, False), features_extractor__cnn__0__weight=0), "no place for features_extractor.cnn.0.weight"),
+    (with_tensors(SB3(4, 2, False), mlp_extractor__shared_net__0__weight=0), "no place for mlp_extractor.shared_net.0.weight"),
+    (with_tensors(CleanRL(4, 2, False), actor_obs_normalizer___mean=0), "no place for actor_obs_normalizer._mean"),
+    (with_tensors(CleanRL(4, 2, False), network__0__weight=0), "no place for network.0.weight"),
+    (with_tensors(Sac(4, 2), log_alpha=0), "no place for log_alpha"),
+    (with_tensors(WarpDrive(4, [2]), extra=0), "no place for extra"),
+    (with_tensors(SB3(4, 2, False), **{f"t{k}": 0 for k in range(10)}), "no place for t0, t1, t2, t3, t4, t5, t6, t7, 2 more:"),
+])
+def test_every_tensor_is_used_or_named(state, message):
+    with pytest.raises(RunError, match=message):
+        convert(state)
+
+
+def test_two_state_dicts_are_named(tmp_path, capsys):
+    state = {"actor_state_dict": perceptron(4, 2).state_dict(), "critic_state_dict": perceptron(4, 1).state_dict()}
+    with pytest.raises(SystemExit, match="has several state dicts, 'actor_state_dict', 'critic_state_dict'"):
+        Converted(kept(tmp_path, state), capsys)
 
 
 def test_bounds_in_the_wrong_order():
