@@ -5,7 +5,9 @@ import os
 import pathlib
 import sys
 import zipfile
+from types import SimpleNamespace
 
+import gym
 import gymnasium
 import numpy
 import pytest
@@ -17,6 +19,7 @@ import yaml
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
+from warp_drive.training.models.fully_connected import FullyConnected
 
 from cli.program import output, wdtrain
 
@@ -426,30 +429,22 @@ def test_quantiles_of_choices(tmp_path, capsys):
     assert torch.allclose(values, net(x).reshape(-1, 10, 2).mean(1), atol=1e-5)
 
 
-class WarpDrive(nn.Module):
-    """warp_drive.training.models.fully_connected.FullyConnected, whose module imports pycuda."""
-
-    def __init__(self, inputs, heads):
-        super().__init__()
-        self.fc = nn.ModuleDict({str(k): nn.Sequential(nn.Linear(n, 32), nn.ReLU()) for k, n in enumerate([inputs, 32])})
-        self.policy_head = nn.ModuleList([nn.Linear(32, n) for n in heads])
-        self.vf_head = nn.Linear(32, 1)
-
-    def forward(self, x):
-        for layer in self.fc.values():
-            x = layer(x)
-        return torch.cat([head(x) for head in self.policy_head], -1), self.vf_head(x)[..., 0]
+def warpdrive(inputs, heads):
+    """WarpDrive's own network."""
+    inner = SimpleNamespace(observation_space={0: gym.spaces.Box(-1, 1, (inputs,))}, action_space={0: gym.spaces.MultiDiscrete(heads)})
+    env = SimpleNamespace(env=inner, n_agents=1, cuda_data_manager=SimpleNamespace(get_shape=lambda name: [1]))
+    return FullyConnected(env, {"fc_dims": [32, 32]}, "runner", {"runner": [0]})
 
 
 def test_state_dicts_of_warpdrive(tmp_path, capsys):
-    theirs = WarpDrive(8, [3, 4])
+    theirs = warpdrive(8, [3, 4])
     ours = Converted(kept(tmp_path, theirs.state_dict()), capsys)
     assert ours.model == {"fc_dims": [32, 32], "activation": "relu", "model_ckpt_filepath": str(ours.out)}
     assert ours.warning == ""
     x = torch.randn(10_000, 8)
-    logits, value = theirs(x)
+    heads, value = theirs(x)
     policy = ours.policy(8, {"distribution": "categorical", "action_heads": "3,4"})
-    assert torch.equal(policy.act(x), torch.stack([head.argmax(-1) for head in logits.split([3, 4], -1)], -1))
+    assert torch.equal(policy.act(x), torch.stack([head.argmax(-1) for head in heads], -1))
     assert torch.allclose(policy(x).value, value, atol=1e-5)
 
 
@@ -500,7 +495,7 @@ def with_tensors(state, **more):
     (with_tensors(CleanRL(4, 2, False), actor_obs_normalizer___mean=0), "no place for actor_obs_normalizer._mean"),
     (with_tensors(CleanRL(4, 2, False), network__0__weight=0), "no place for network.0.weight"),
     (with_tensors(Sac(4, 2), log_alpha=0), "no place for log_alpha"),
-    (with_tensors(WarpDrive(4, [2]), extra=0), "no place for extra"),
+    (with_tensors(warpdrive(4, [2]), extra=0), "no place for extra"),
     (with_tensors(SB3(4, 2, False), **{f"t{k}": 0 for k in range(10)}), "no place for t0, t1, t2, t3, t4, t5, t6, t7, 2 more:"),
 ])
 def test_every_tensor_is_used_or_named(state, message):
@@ -517,3 +512,103 @@ def test_two_state_dicts_are_named(tmp_path, capsys):
 def test_bounds_in_the_wrong_order():
     with pytest.raises(RunError, match="must be below"):
         convert(numpy_state(SB3(4, 1, True)), [1.0], [-1.0])
+
+
+# --- Hyperparameters of rl-baselines3-zoo ---------------------------------------------------------------------------
+
+def translated(tmp_path, capsys, algorithm, env, entry, *options):
+    """The configuration that is printed, as text and as dictionaries, and what stderr says."""
+    file = tmp_path / f"{algorithm}.yml"
+    file.write_text(f"{env}:\n  policy: 'MlpPolicy'\n" + "".join(f"  {line.strip()}\n" for line in entry.split(";")))
+    capsys.readouterr()
+    main(["--zoo", str(file), env, *options])
+    said = capsys.readouterr()
+    return said.out, yaml.safe_load(said.out), said.err
+
+
+def test_an_entry_of_the_zoo(tmp_path, capsys):
+    text, _, notes = translated(tmp_path, capsys, "ppo", "CartPole-v1", "n_envs: 8; n_timesteps: !!float 1e5; n_steps: 32; batch_size: 64; "
+                                "gae_lambda: 0.8; gamma: 0.98; n_epochs: 20; ent_coef: 0.0; learning_rate: lin_0.001; clip_range: lin_0.2")
+    assert notes == ""
+    assert text == """\
+name: cartpole
+trainer: {num_envs: 8, train_batch_size: 256, total_steps: 100096}
+policy:
+  shared:
+    algorithm: PPO
+    lr:
+    - [0, 0.001]
+    - [100096, 0.0]
+    gamma: 0.98
+    gae_lambda: 0.8
+    vf_loss_coeff: 0.5
+    max_grad_norm: 0.5
+    normalize_advantage: true
+    num_epochs: 20
+    entropy_coeff: 0.0
+    normalize_value: false
+    clip_param:
+    - [0, 0.2]
+    - [100096, 0.0]
+    num_minibatches: 4
+    model:
+      fc_dims: [64, 64]
+      separate_value: true
+      activation: tanh
+      init_method: orthogonal
+"""
+
+
+SMALL_REPLAY = "n_timesteps: 20000; buffer_size: 5000; learning_starts: 500; "
+
+
+@pytest.mark.parametrize("algorithm, env, entry, policy, model, notes", [
+    ("ppo", "Pendulum-v1", "n_envs: 4; n_timesteps: 1e5; n_steps: 1024; use_sde: True; sde_sample_freq: 4; learning_rate: !!float 1e-3; "
+     "policy_kwargs: 'dict(log_std_init=-2, ortho_init=False, activation_fn=nn.ReLU, net_arch=dict(pi=[256], vf=[256]))'",
+     {"num_minibatches": 64, "lr": 0.001, "clip_param": 0.2, "entropy_coeff": 0.0},
+     {"fc_dims": [256], "activation": "relu", "init_method": "default", "distribution": "gsde", "noise_every": 4,
+      "initial_log_std": pytest.approx(-2.6931, abs=1e-4)}, []),
+    ("ppo", "MountainCarContinuous-v0", "normalize: true; n_timesteps: 20000; n_steps: 8; batch_size: 256; use_sde: True",
+     {"num_minibatches": 1, "normalize_reward": True}, {"normalize_input": True, "noise_every": 8}, []),
+    ("ppo", "MountainCar-v0", "normalize: \"{'norm_obs': False, 'norm_reward': True}\"; n_timesteps: 4096; frame_stack: 4; n_steps: 100; "
+     "env_wrapper: [a.B]; policy_kwargs: 'dict(activation_fn=nn.GELU, net_arch=dict(pi=[8], vf=[4]), share=1)'",
+     {"normalize_reward": True}, {"fc_dims": [8]},
+     ["batch_size 64: does not divide the 100 transitions", "policy_kwargs.net_arch.vf [4]:", "policy_kwargs.activation_fn gelu:",
+      "policy_kwargs.share: has no counterpart", "frame_stack: has no", "env_wrapper: has no"]),
+    ("a2c", "Acrobot-v1", "n_envs: 8; n_timesteps: !!float 5e5; learning_rate: lin_7e-4", {"gae_lambda": 1.0, "lr": [[0, 7e-4], [500000, 0]]},
+     {"activation": "tanh"}, ["use_rms_prop: the optimizer here is Adam"]),
+    ("dqn", "CartPole-v1", "n_timesteps: !!float 5e4; batch_size: 64; learning_starts: 1000; target_update_interval: 10; train_freq: 256; "
+     "gradient_steps: 128; exploration_fraction: 0.16; exploration_final_eps: 0.04; policy_kwargs: 'dict(net_arch=[256, 256])'",
+     {"replay_ratio": 32.0, "epsilon": [[0, 1.0], [8028, 0.04]], "target_every": 10, "double_q": False, "tau": 1.0}, {"activation": "relu"}, []),
+    ("sac", "Pendulum-v1", SMALL_REPLAY + "ent_coef: 'auto_0.1'; train_freq: 8; gradient_steps: -1; normalize: true",
+     {"temperature": 0.1, "tune_temperature": True, "replay_ratio": 256.0, "random_steps": 500}, {"critic_dims": [256, 256]},
+     ["normalize (norm_reward): replay"]),
+    ("sac", "MountainCarContinuous-v0", SMALL_REPLAY + "ent_coef: 0.1; use_sde: True; train_freq: 32; policy_kwargs: 'dict(log_std_init=-3.67)'",
+     {"temperature": 0.1, "tune_temperature": False, "replay_ratio": 8.0}, {"distribution": "gsde", "noise_every": 32},
+     ["policy_kwargs.log_std_init: has no"]),
+    ("td3", "Pendulum-v1", SMALL_REPLAY + "noise_type: 'normal'; noise_std: 0.1; train_freq: [1, episode]; policy_kwargs: 'dict(n_critics=3)'",
+     {"noise": 0.1, "num_critics": 3}, {"fc_dims": [400, 300]}, ["train_freq [1, 'episode']: rollouts have a number of steps, here 1"]),
+    ("ddpg", "MountainCarContinuous-v0", SMALL_REPLAY + "noise_type: 'ornstein-uhlenbeck'; noise_std: 0.5",
+     {"noise": 0.05, "noise_damping": 0.0015}, {}, []),
+])
+def test_the_program_takes_entries_of_the_zoo(tmp_path, capsys, algorithm, env, entry, policy, model, notes):
+    text, found, said = translated(tmp_path, capsys, algorithm, env, entry)
+    (tmp_path / "zoo.yaml").write_text(text)
+    given = wdtrain("--config", tmp_path / "zoo.yaml", "--device", "cpu", "--print_config")
+    assert given.returncode == 0 and "note" not in given.stderr, given.stderr
+    shared = found["policy"]["shared"]
+    assert policy.items() <= shared.items() and shared["algorithm"] == algorithm.upper()
+    assert {name: shared["model"][name] for name in model} == model
+    assert len(said.splitlines()) == len(notes) and all(f"note: {note}" in said for note in notes), said
+
+
+def test_environments_and_algorithms_that_the_zoo_names_otherwise(tmp_path, capsys):
+    _, found, said = translated(tmp_path, capsys, "tuned", "BipedalWalker-v3", "n_timesteps: 1e5", "--algorithm", "ppo")
+    assert found["name"] == "gym:BipedalWalker-v3" and found["policy"]["shared"]["algorithm"] == "PPO"
+    assert said == "note: BipedalWalker-v3: is no environment of wdtrain: gym:BipedalWalker-v3 is that of Gymnasium, in Python\n"
+    with pytest.raises(SystemExit, match="tuned.yml: algorithm TUNED: must be one of PPO, A2C, DQN, SAC, TD3, DDPG: give --algorithm"):
+        main(["--zoo", str(tmp_path / "tuned.yml"), "BipedalWalker-v3"])
+    with pytest.raises(SystemExit, match="tuned.yml: has no CartPole-v1, only BipedalWalker-v3"):
+        main(["--zoo", str(tmp_path / "tuned.yml"), "CartPole-v1", "--algorithm", "a2c"])
+    with pytest.raises(SystemExit, match="the entry has no n_timesteps"):
+        translated(tmp_path, capsys, "ppo", "CartPole-v1", "n_envs: 8")
