@@ -73,9 +73,11 @@ def saved(value, **options):
     torch.save(value, "file", **options)
 
 
-def zipped(content, cut=0):
+def zipped(content, cut=0, data=None):
     with zipfile.ZipFile("file", "w") as archive:
         archive.writestr("policy.pth", content)
+        if data is not None:
+            archive.writestr("data", data)
     data = pathlib.Path("file").read_bytes()
     pathlib.Path("file").write_bytes(data[: len(data) - cut])
 
@@ -89,6 +91,12 @@ NO_TENSORS = "is not a torch file that holds tensors only"
     (lambda: saved({"actor.0.weight": Evil()}, _use_new_zipfile_serialization=False), NO_TENSORS),
     (lambda: zipped(pickle.dumps(Evil())), NO_TENSORS),
     (lambda: zipped(b"", cut=30), "file: "),
+    (lambda: zipped(b"", data=b"\xff"), "file: damaged"),
+    (lambda: zipped(b"", data="[]"), "file: damaged"),
+    (lambda: zipped(b"", data="[" * 100_000), "file: damaged"),
+    (lambda: zipped(b"", data='{"policy_class": 3}'), "file: damaged"),
+    (lambda: zipped(b"", data='{"action_space": {"n": "two"}}'), "file: damaged"),
+    (lambda: zipped(b"", data='{"action_space": {"low": "[a]"}}'), "file: damaged"),
     (lambda: pathlib.Path("file").write_bytes(b""), NO_TENSORS),
     (lambda: pathlib.Path("file").write_bytes(bytes(range(256)) * 20), NO_TENSORS),
     (lambda: None, "No such file"),
@@ -126,6 +134,25 @@ def test_tensors_of_any_kind_are_converted(change):
     convert.main(["file", "--out", "out"])
     expected = changed["actor.0.weight"].detach().to_dense().float()
     assert torch.equal(torch.tensor(safetensors.numpy.load_file("out")["policy_head.weight"]), expected)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"mean": "a", "var": 1, "count": 1}', b"PK\x03\x04", pickle.dumps(Evil())])
+def test_statistics(content):
+    saved(GOOD)
+    pathlib.Path("norm").write_bytes(content)
+    assert "norm: " in error_of(convert, "file", "--out", "out", "--normalize", "norm")
+    assert not os.path.exists("out") and not os.path.exists("pwned")
+
+
+@pytest.mark.parametrize("content", [
+    "", "[1]", "{", "a: !!python/object/apply:os.mkdir [pwned]", "a: 3", "a: {n_timesteps: many}", "a: {n_timesteps: .inf}",
+    "a: {n_timesteps: 10, n_envs: 0}", "a: {n_timesteps: 10, learning_rate: lin_x}", "a: {n_timesteps: 10, policy_kwargs: 'os.mkdir(1)'}",
+    "a: {n_timesteps: 10, policy_kwargs: '" + "(" * 1000 + "'}",
+])
+def test_files_of_the_zoo(content):
+    pathlib.Path("ppo.yml").write_text(content)
+    assert "ppo.yml: " in error_of(convert, "--zoo", "ppo.yml", "a")
+    assert not os.path.exists("pwned")
 
 
 def test_an_old_torch_is_not_trusted(monkeypatch):
