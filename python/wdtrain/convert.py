@@ -207,7 +207,8 @@ def _require_same(of, found, expected):
 
 def _require_same_networks(weights):
     """model.fc_dims gives the hidden layers of the policy and of the value."""
-    _require_same("the hidden layers of the policy and of the value", *(_widths(weights, f"{k}layers.") for k in ("", "value_")))
+    own, of_value = (_widths(weights, prefix) for prefix in ("layers.", "value_layers."))
+    _require_same("the hidden layers of the policy and of the value", own, of_value)
     inputs = [weights[name].shape[1] for name in ("layers.0.weight", "value_layers.0.weight") if name in weights]
     if len(set(inputs)) > 1:
         raise RunError(f"the value reads {inputs[1]} numbers and the policy {inputs[0]}: both must read the observation")
@@ -374,8 +375,8 @@ def main(arguments=None):
 def _activation(path, given, of_file, of_kind):
     activation = given or of_file or of_kind
     if activation is None:
-        raise RunError(f"{path}: does not say the activation of hidden layers: give --activation tanh or relu (SB3's PPO and "
-                       "A2C have tanh, its other algorithms relu, if activation_fn is not set; rsl_rl has elu)")
+        raise RunError(f"{path}: does not say the activation of hidden layers: give --activation tanh or relu (SB3's "
+                       "PPO and A2C have tanh, its other algorithms relu, if activation_fn is not set; rsl_rl has elu)")
     if activation.lower() not in ACTIVATIONS:
         raise RunError(f"{path}: the activation is {activation}, and wdtrain has {' and '.join(ACTIVATIONS)}")
     return activation.lower()
@@ -413,15 +414,17 @@ def _run(options):
         first = weights["layers.0.weight" if "layers.0.weight" in weights else "policy_head.weight"]
         weights |= statistics(options.normalize, first.shape[1])
     elif options.normalize is None and model.get("normalized"):
-        raise RunError(f"{options.file}: was trained with VecNormalize: give its statistics with --normalize (docs/python.md), "
-                       "or --normalize none if it had norm_obs=False")
+        raise RunError(f"{options.file}: was trained with VecNormalize: give its statistics with --normalize "
+                       "(docs/python.md), or --normalize none if it had norm_obs=False")
     elif options.normalize is None and "normalized" not in model and "vf_head.weight" not in state:
-        warnings.warn("if the model was trained with VecNormalize, give its statistics with --normalize, otherwise it acts on "
-                      "other numbers", stacklevel=1)
+        warnings.warn("if the model was trained with VecNormalize, give its statistics with --normalize, otherwise it "
+                      "acts on other numbers", stacklevel=1)
     files.write(safetensors.numpy.save(weights, {"activation": activation}), options.out)
     settings = _settings(weights, model, activation) | {"model_ckpt_filepath": options.out}
-    why = f"  # {activation} as in the library's scripts; otherwise give --activation" if of_kind and not options.activation else ""
-    print(f"{options.out}: for model: {{{', '.join(f'{name}: {value}' for name, value in settings.items())}}}{why}")
+    line = ", ".join(f"{name}: {value}" for name, value in settings.items())
+    assumed = of_kind and not (options.activation or model.get("activation"))
+    why = f"  # {activation} as in the library's scripts; otherwise give --activation" if assumed else ""
+    print(f"{options.out}: for model: {{{line}}}{why}")
 
 
 if __name__ == "__main__":

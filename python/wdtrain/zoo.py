@@ -24,7 +24,8 @@ DEFAULTS = {
                         "clip_range": 0.2, "normalize_advantage": True},
     "A2C": ON_POLICY | {"learning_rate": 7e-4, "n_steps": 5, "gae_lambda": 1.0, "normalize_advantage": False},
     "DQN": REPLAY | {"learning_rate": 1e-4, "batch_size": 32, "tau": 1.0, "train_freq": 4, "target_update_interval": 10_000,
-                     "exploration_fraction": 0.1, "exploration_initial_eps": 1.0, "exploration_final_eps": 0.05, "max_grad_norm": 10},
+                     "exploration_fraction": 0.1, "exploration_initial_eps": 1.0, "exploration_final_eps": 0.05,
+                     "max_grad_norm": 10},
     "SAC": REPLAY | SDE | {"learning_rate": 3e-4, "ent_coef": "auto"},
     "TD3": REPLAY | NOISE | {"learning_rate": 1e-3},
     "DDPG": REPLAY | NOISE | {"learning_rate": 1e-3},
@@ -102,8 +103,8 @@ def _model(settings, algorithm, env, notes):
     if on_policy and ("log_std_init" in kwargs or env in HALF_WIDTHS):  # ours is in half-widths of the bounds
         model["initial_log_std"] = float(kwargs.pop("log_std_init", 0.0)) - math.log(HALF_WIDTHS.get(env, 1.0))
     if settings.get("use_sde"):
-        every = settings.count("sde_sample_freq")
-        model |= {"distribution": "gsde", "noise_every": every if every > 0 else settings.count("n_steps" if on_policy else "train_freq")}
+        every, rollout = settings.count("sde_sample_freq"), settings.count("n_steps" if on_policy else "train_freq")
+        model |= {"distribution": "gsde", "noise_every": every if every > 0 else rollout}
     settings.get("sde_sample_freq")
     notes += [f"policy_kwargs.{name}: has no counterpart" for name in kwargs]
     return model, policy
