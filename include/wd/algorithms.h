@@ -124,13 +124,13 @@ class ReinforceSettings final : public OnPolicySettings {
 // rollouts of many replicas, without a replay buffer and without a target network.
 class PqnSettings : public AlgorithmSettings {
  public:
-  Schedule lr = 2.5e-4;
+  Schedule lr = 5e-4;
   Schedule epsilon;
   double gamma = 0.99;
   double lambda = 0.95;
   double reward_scale = 1.0;
-  int num_epochs = 2;
-  int num_minibatches = 4;
+  int num_epochs = 4;
+  int num_minibatches = 8;
   std::int64_t max_rows = 0;
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 10.0;

@@ -264,6 +264,7 @@ struct Config {
   // "trainer.num_envs" to "FILE:LINE" or "--set"; absent: default.
   std::map<std::string, std::string> origins;
   std::vector<std::string> notes;  // messages for the user: rounding, keys without effect
+  std::string inherited;  // message about the keys that the environment's own file adds to the user's; or ""
 };
 
 // All problems of a configuration, one per line: `FILE:LINE:COL: section.key = value: reason`.

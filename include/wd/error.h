@@ -21,6 +21,12 @@ class PeerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A loss, a gradient or a weight is NaN or infinite, so nothing more can be learned.
+class NotFiniteError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // concat("a = ", 3, " b") returns "a = 3 b".
 template <typename... Values>
 std::string concat(const Values&... values) {

@@ -20,6 +20,12 @@ struct Range {
   bool low_open = false;
 
   bool contains(double value) const { return (low_open ? value > low : value >= low) && value <= high; }
+  // Of a whole number, which may have no equal double.
+  bool contains_whole(std::int64_t value) const {
+    const auto nearest = static_cast<double>(value);
+    return contains(nearest) &&
+           (nearest < high || high >= 0x1p63 || value <= static_cast<std::int64_t>(high));
+  }
 };
 
 // (low, high]: a range without its lower bound.

@@ -222,8 +222,10 @@ class Policy(nn.Module):
         """The actions as the environment takes them, and the state for the next step.
 
         Discrete: [..., heads] int64. Continuous: [..., components], within the bounds. Without what only the value reads,
-        a recurrent network of the value keeps its part of the state.
+        a recurrent network of the value keeps its part of the state. Raises RunError if the policy was trained with masks
+        of legal choices and gets none.
         """
+        self._require_mask(mask)
         observation, before = torch.as_tensor(observation, dtype=torch.float32), state
         lacks_value = self.inputs.lacks_value(observation, reads)
         observation = self.inputs.rows(observation, reads, self.inputs.actor)
@@ -239,6 +241,11 @@ class Policy(nn.Module):
         if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state
+
+    def _require_mask(self, mask):
+        if mask is None and self.metadata.get("action_mask") == "true":
+            raise RunError(f"this policy was trained with masks of legal choices: pass mask [..., {sum(self.heads)}], all 1 if "
+                           "every choice is legal")
 
     def act(self, observation, mask=None, greedy=True, reads=None):
         """The actions of a policy without memory."""

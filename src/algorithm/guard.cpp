@@ -140,7 +140,7 @@ void Guard::check(const std::vector<Policy>& policies) const {
 void Guard::check_weights(const Policy& policy) const {
   const auto found = not_finite(policy.parameters(), first_.narrow(0, 0, 1), device_);
   if (!found) return;
-  throw std::runtime_error(
+  throw NotFiniteError(
       concat("policy '", policy.name(), "': weight ",
              parameter_at(policy.named_parameters(), policy.parameters(), *found), " is ",
              policy.parameters()[*found].item<float>(),
@@ -163,20 +163,40 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
 }
 
 std::string Guard::describe(const Failure& failure) const {
-  const auto [what, p] = checked_arrays()[static_cast<std::size_t>(failure.array)];
+  const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
-  const PolicyBuffers& buffers = trajectory_.policies()[p];
-  const bool observed = what == Checked::kObservation;
+  const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
+  const std::string thing = one.what == Checked::kObservation ? concat("observation ", value)
+                            : one.what == Checked::kReward    ? concat("reward ", value)
+                                                              : mask_fault(buffers, failure.index, value);
+  return concat("policy '", buffers.name, "': ", thing, " in ", place(one, failure.index), ", in iteration ",
+                failure.iteration);
+}
+
+std::string Guard::place(const Checked& array, std::int64_t index) const {
+  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
+  const bool observed = array.what == Checked::kObservation;
   const std::int64_t E = trajectory_.num_envs(),
                      A = observed ? buffers.observation.size(2) : buffers.num_agents,
-                     width = observed ? buffers.observation.size(3) : 1, row = failure.index / width;
-  const std::string thing = observed                   ? concat("observation ", value)
-                            : what == Checked::kReward ? concat("reward ", value)
-                                                       : mask_fault(buffers, row, value);
-  return concat("policy '", buffers.name, "': ", thing, " in step ", row / (E * A),
-                " of the rollout, replica ", first_replica_ + row / A % E, ", agent ", row % A,
-                observed ? concat(", entry ", failure.index % width) : "", ", in iteration ",
-                failure.iteration);
+                     width = observed ? buffers.observation.size(3) : 1, row = index / width;
+  return concat("step ", row / (E * A), " of the rollout, replica ", first_replica_ + row / A % E, ", agent ",
+                row % A, observed ? concat(", entry ", index % width) : "");
+}
+
+std::string Guard::huge() const {
+  constexpr float kHuge = 1e6f;
+  std::string all;
+  for (const Checked& one : checked_arrays()) {
+    if (one.what != Checked::kObservation && one.what != Checked::kReward) continue;
+    const at::Tensor sizes = tensor(one).flatten().to(at::kFloat).abs();
+    const auto index = sizes.argmax().item<std::int64_t>();
+    const float size = sizes[index].item<float>();
+    if (!(size > kHuge)) continue;
+    all += concat(all.empty() ? "" : "; ", "policy '", trajectory_.policies()[one.policy].name,
+                  one.what == Checked::kReward ? "': rewards" : "': observations", " reach ", size, ", in ",
+                  place(one, index));
+  }
+  return all;
 }
 
 }  // namespace wd

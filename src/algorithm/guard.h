@@ -28,6 +28,10 @@ class Guard {
   void check(const std::vector<Policy>& policies) const;
   void check_weights(const Policy& policy) const;
 
+  // The greatest |reward| and |observation| of the rollout, each with its place, if above 1e6, which networks
+  // do not learn from; otherwise "". Synchronizes on CUDA.
+  std::string huge() const;
+
   // In device memory: not 0 once something was found.
   const std::int64_t* failed() const;
   const Failure* failure() const;  // in device memory
@@ -52,6 +56,7 @@ class Guard {
   const at::Tensor& tensor(const Checked& array) const;  // of the trajectory, [T or T + 1, E, ...]
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
   std::string describe(const Failure& failure) const;  // of a replica
+  std::string place(const Checked& array, std::int64_t index) const;
 
   const Trajectory& trajectory_;
   Device device_;

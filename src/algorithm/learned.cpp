@@ -134,10 +134,10 @@ void Learned::check(const StepRecord& record) const {
   const std::vector<double> sums = this->sums();
   for (std::size_t k = sums.size(); k-- > 1;)
     if (names_.names[k] != nullptr && !std::isfinite(sums[k])) what = names_.names[k];
-  throw std::runtime_error(owner_ + ": " + what +
-                           " is not finite; the optimizer made no step with it: lower the learning rate, or "
-                           "look at the environment with `" +
-                           program_name() + " check`");
+  throw NotFiniteError(owner_ + ": " + what +
+                       " is not finite; the optimizer made no step with it: lower the learning rate, or "
+                       "look at the environment with `" +
+                       program_name() + " check`");
 }
 
 std::vector<NamedTensor> Learned::state() const {

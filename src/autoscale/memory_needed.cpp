@@ -11,11 +11,13 @@
 #include "src/base/host_memory.h"
 #include "src/config/heads.h"
 #include "src/device/device.h"
+#include "src/recorded/fields.h"
 #include "src/recorded/recording.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
 #include "src/trainer/played.h"
+#include "wd/algorithms.h"
 #include "wd/error.h"
 #include "wd/model.h"
 #include "wd/trajectory.h"
@@ -42,13 +44,14 @@ std::optional<Allowance> room(const Job& job) {
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
-  std::array<std::pair<const char*, double>, 7> parts{{{"observations", needed.observations},
+  std::array<std::pair<const char*, double>, 8> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
                                                        {"replicas", needed.replicas},
                                                        {"networks", needed.networks},
                                                        {"activations", needed.activations},
                                                        {"algorithms", needed.algorithms},
-                                                       {"minibatches", needed.minibatches}}};
+                                                       {"minibatches", needed.minibatches},
+                                                       {"a checkpoint's copies", needed.checkpoint}}};
   std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
   std::string text;
   for (const auto& [name, bytes] : parts)
@@ -79,6 +82,34 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
 double state_bytes(const Environment& environment) {
   const StateLayout layout = environment.layout();
   return 2.0 * layout.block_bytes + static_cast<double>(sizeof(DroppedReward)) * layout.num_agents;
+}
+
+// On a CPU, also what a checkpoint copies of the rollout.
+MemoryNeeded needed_by(const Job& job) {
+  MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  if (job.device.is_cuda()) return needed;  // its copies are in host memory
+  const TrainerSettings& trainer = job.config.trainer;
+  const double replicas = static_cast<double>(trainer.num_envs) / job.world_size;
+  needed.checkpoint = needed.observations / (static_cast<double>(trainer.rollout_steps()) + 1.0) +
+                      replicas * job.environment.layout().block_bytes;
+  return needed;
+}
+
+// "lower policy.cart.buffer_size", of the policies with a replay memory, if memories take most of what is
+// needed: with how many transitions all would fit. Otherwise "".
+std::string smaller_memories(const Job& job, const MemoryNeeded& needed, double limit) {
+  if (2.0 * needed.algorithms < needed.total()) return {};
+  const double fits = std::max(limit - (needed.total() - needed.algorithms), 0.0) / needed.algorithms;
+  std::string text;
+  for (const PolicySettings& policy : job.config.policies) {
+    const auto* const settings = dynamic_cast<const OffPolicySettings*>(&*policy.algorithm);
+    if (settings == nullptr || !policy.to_train || !job.config.trainer.offline.empty()) continue;
+    const auto size = static_cast<std::int64_t>(fits * static_cast<double>(settings->replay.buffer_size));
+    text +=
+        concat(text.empty() ? "lower " : " and ", "policy.", policy.name,
+               ".buffer_size = ", settings->replay.buffer_size, size > 0 ? concat(" to about ", size) : "");
+  }
+  return text.empty() ? text : "the replay memory is what does not fit: " + text;
 }
 
 }  // namespace
@@ -171,7 +202,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
 }
 
 std::string memory_line(const Job& job) {
-  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  const MemoryNeeded needed = needed_by(job);
   const std::optional<Allowance> limit = room(job);
   return concat("memory", job.world_size > 1 ? " of each worker" : "", ": at least ", amount(needed.total()),
                 limit ? concat(" of ", run::format_bytes(limit->bytes), " (", limit->source, ")") : "", ": ",
@@ -182,7 +213,10 @@ std::string largest_that_fits(const Job& job) {
   const std::optional<Allowance> limit = room(job);
   if (!limit) return {};
   const TrainerSettings& trainer = job.config.trainer;
-  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  const MemoryNeeded needed = needed_by(job);
+  if (std::string memories = smaller_memories(job, needed, static_cast<double>(limit->bytes));
+      !memories.empty())
+    return memories;
   const double fixed = needed.networks + needed.algorithms;
   const double per_replica =
       (needed.total() - fixed) * job.world_size / static_cast<double>(trainer.num_envs);  // of all workers
@@ -200,15 +234,36 @@ void check_memory(const Job& job) {
   if (job.device.is_cuda()) return;
   const std::optional<Allowance> limit = room(job);
   if (!limit) return;
-  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
-  if (needed.total() <= static_cast<double>(limit->bytes)) return;
+  const MemoryNeeded needed = needed_by(job);
+  const auto bytes = static_cast<double>(limit->bytes);
+  if (needed.total() <= bytes) return;
   const TrainerSettings& trainer = job.config.trainer;
   throw UsageError(concat(
       "not enough memory: ", job.world_size > 1 ? "each worker" : "training", " needs at least ",
       amount(needed.total()), ", and ", run::format_bytes(limit->bytes), " can be had (", limit->source,
       "): ", trainer.num_envs, " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
       run::counted(job.environment.spec().num_agents(), "agent"), " take ", parts_text(needed), "; ",
-      largest_that_fits(job), kLessMemory));
+      largest_that_fits(job), smaller_memories(job, needed, bytes).empty() ? kLessMemory : ""));
+}
+
+void check_recording_memory(const Config& config, const Environment& environment, int replicas,
+                            std::int64_t rollout_steps, std::int64_t steps, std::int64_t part_bytes) {
+  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
+  if (allowances.empty()) return;
+  const Allowance least = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+  const double rollouts = rollout_bytes(config, environment, rollout_steps, replicas);
+  double parts = 0.0;
+  for (const PolicyLayout& layout : policy_layouts(RolloutShape::of(environment.spec(), config, 1))) {
+    double step = 0.0;  // [bytes] of all replicas
+    for (const BufferField& field : recorded_fields()) step += field.bytes(layout) * replicas;
+    parts += step * std::clamp(std::floor(static_cast<double>(part_bytes) / std::max(step, 1.0)), 1.0,
+                               static_cast<double>(steps));
+  }
+  if (rollouts + parts <= static_cast<double>(least.bytes)) return;
+  throw UsageError(concat("not enough memory: recording needs at least ", amount(rollouts + parts), ", and ",
+                          run::format_bytes(least.bytes), " can be had (", least.source, "): rollouts of ",
+                          run::counted(replicas, "replica"), " take ", amount(rollouts), ", parts of files ",
+                          amount(parts), "; lower ", parts > rollouts ? "--part_mib" : "--num_envs"));
 }
 
 }  // namespace wd::scaling

@@ -33,9 +33,11 @@ struct MemoryNeeded {
   double algorithms = 0.0;     // their own: replay memories, target networks
   double minibatches =
       0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
+  double checkpoint = 0.0;  // on a CPU: copies of the replicas and of their last observations
 
   double total() const {
-    return observations + other_buffers + replicas + networks + activations + algorithms + minibatches;
+    return observations + other_buffers + replicas + networks + activations + algorithms + minibatches +
+           checkpoint;
   }
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);
@@ -60,5 +62,10 @@ std::string largest_that_fits(const Job& job);
 // and its resource limits allow. The message has the parts, the limit, and the largest setting that fits. GPU
 // memory is not checked, because how much of it will be free is not known.
 void check_memory(const Job& job);
+
+// Throws UsageError if the host lacks memory to record with so many replicas on the CPU: their rollouts of
+// `rollout_steps`, and of every policy a file's part of `part_bytes`, at most `steps` steps of each replica.
+void check_recording_memory(const Config& config, const Environment& environment, int replicas,
+                            std::int64_t rollout_steps, std::int64_t steps, std::int64_t part_bytes);
 
 }  // namespace wd::scaling

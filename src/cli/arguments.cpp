@@ -165,7 +165,7 @@ bool Arguments::parse() {
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range range) {
   std::int64_t value = 0;
   const config::Parsed parsed = config::parse_int(text, value);
-  if (parsed != config::Parsed::kGood || !range.contains(static_cast<double>(value))) {
+  if (parsed != config::Parsed::kGood || !range.contains_whole(value)) {
     throw UsageError(option + " " + text + ": " + config::demand(parsed, true, range));
   }
   return value;

@@ -1,6 +1,7 @@
 // record.cpp: `wdtrain record`: writes the transitions of play to files, from which trainer.offline learns.
 #include <algorithm>
 
+#include "src/autoscale/memory_needed.h"
 #include "src/base/log.h"
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
@@ -92,6 +93,11 @@ int record(const CommandLine& line) {
     setup.config.trainer.precision = kFp32;
   }
   const RecordingOptions recording = recording_of(options, setup.config);
+  if (!setup.device.is_cuda()) {
+    scaling::check_recording_memory(setup.config, *setup.environment, recording.num_envs,
+                                    std::min(recording.steps, kRecordedRollout), recording.steps,
+                                    recording.part_bytes);
+  }
   const std::int64_t files =
       record_transitions(setup.config, *setup.environment, weights_of(options.run), setup.device, recording);
   print(concat(options.steps, " steps of ", recording.num_envs, " replicas in ", run::counted(files, "file"),

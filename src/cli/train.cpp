@@ -135,8 +135,10 @@ struct TrainingWorker {
     if (goes_on) take_choice(sources);
     config = print_config(setup.config, setup.describe(), false);
     check_same_config(group, config);
-    if (group.leads())
+    if (group.leads()) {
+      if (!setup.config.inherited.empty()) logging::info(setup.config.inherited);
       for (const std::string& note : setup.config.notes) logging::warn(note);
+    }
     trainer = explaining_memory(job_of(setup, arguments.launch.membership()), [&] {
       return std::make_unique<Trainer>(setup.config, *setup.environment, setup.device, group);
     });

@@ -82,7 +82,7 @@ class Loader {
     for (const Layer& layer : layers_) read_sections(layer);
     const bool env_is_good = problems_.empty();
     if (env_is_good) spec_ = checked_spec();
-    if (env_is_good && has_shipped_) leave_out_other_roles(layers_.front());
+    if (env_is_good && !shipped_.empty()) leave_out_other_roles(layers_.front());
     config_.policies = env_is_good ? default_policies(spec_) : std::vector<PolicySettings>{};
     const bool have_policies =
         env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
@@ -103,6 +103,7 @@ class Loader {
     validate(spec_, config_, problems_, places_);
     problems_.throw_if_any();
     note_unused();
+    note_inherited();
     for (const auto& [path, place] : places_) config_.origins[path] = printable(place.brief(), 300);
     return std::move(config_);
   }
@@ -153,7 +154,7 @@ class Loader {
       problems_.add(named.place, "name = " + named.name, "must be " + config_.name + ", as the file is");
     }
     layers_.push_back({std::move(tree), true});
-    has_shipped_ = true;
+    shipped_ = path;
   }
 
   // A parameter may change which roles there are. Policies that the environment's own file names after others
@@ -343,12 +344,30 @@ class Loader {
     if (!unused_.empty()) config_.notes.push_back("without effect here: " + join(unused_));
   }
 
+  void note_inherited() {
+    constexpr std::size_t kNamed = 40;
+    if (sources_.file.empty() || shipped_.empty()) return;
+    std::vector<std::string> keys;
+    for (const auto& [path, place] : places_) {
+      const auto after = places_.lower_bound(path + ".");  // there is one of a section
+      const bool section = after != places_.end() && after->first.starts_with(path + ".");
+      if (place.source == shipped_ && !section && path != "name") keys.push_back(path);
+    }
+    if (keys.empty()) return;
+    const std::size_t more = keys.size() > kNamed ? keys.size() - kNamed : 0;
+    keys.resize(keys.size() - more);
+    config_.inherited = concat(printable(shipped_, 300), ", the environment's own file, sets what ",
+                               printable(sources_.file, 300), " leaves out: ", join(keys),
+                               more > 0 ? concat(" and ", more, " more") : "",
+                               " (--print_config names the source of every value)");
+  }
+
   const ConfigSources& sources_;
   const EnvironmentLookup& lookup_;
   EnvironmentAccess access_;
   std::vector<std::string> env_fields_;
   std::vector<Layer> layers_;
-  bool has_shipped_ = false;         // the first layer is the environment's own file
+  std::string shipped_;              // the environment's own file, if it is the first layer
   std::vector<std::string> unused_;  // keys without effect
   std::vector<std::string> paths_;   // of all settings, once asked for
   Config config_;

@@ -52,6 +52,7 @@ Parsed parse(std::string_view text, T& value) {
 // is not above 0.
 template <typename T>
 bool in_range(const std::string& text, const Range& range, T value) {
+  if constexpr (std::is_integral_v<T>) return range.contains_whole(value);
   double written = static_cast<double>(value);
   if constexpr (std::is_same_v<T, float>) parse_double(text, written);
   return range.contains(written) && !(range.low_open && static_cast<double>(value) <= range.low);
@@ -72,10 +73,30 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhereCalled[] = {
     {"net_arch", "fc_dims"},         {"total_timesteps", "total_steps"},
     {"lambda", "gae_lambda"},        {"norm_adv", "normalize_advantage"}};
 
+// Numbers of other libraries that count something else: key, our key of the same section, what to say.
+struct CountedOtherwise {
+  std::string_view key, ours, text;
+};
+constexpr CountedOtherwise kCountedOtherwise[] = {
+    {"batch_size", "num_minibatches",
+     "in place of rows per minibatch, set num_minibatches = trainer.train_batch_size / batch_size"},
+    {"n_steps", "gae_lambda",
+     "in place of steps per rollout, set trainer.train_batch_size = n_steps * trainer.num_envs"},
+    {"n_steps", "train_batch_size",
+     "in place of steps per rollout, set train_batch_size = n_steps * num_envs"},
+    {"num_steps", "gae_lambda",
+     "in place of steps per rollout, set trainer.train_batch_size = num_steps * trainer.num_envs"},
+    {"num_steps", "train_batch_size",
+     "in place of steps per rollout, set train_batch_size = num_steps * num_envs"}};
+
 // Suggests the name that was probably meant, in this section or in another. This is slow, and there can be
 // thousands of unknown keys, so callers limit its use.
 std::string hint(const std::string& key, const std::vector<std::string>& names,
                  const std::vector<std::string>& elsewhere) {
+  for (const CountedOtherwise& other : kCountedOtherwise) {
+    if (key == other.key && std::ranges::find(names, other.ours) != names.end())
+      return concat("; ", other.text);
+  }
   for (const auto& [foreign, ours] : kElsewhereCalled) {
     if (key == foreign && std::ranges::find(names, ours) != names.end())
       return "; did you mean \"" + std::string(ours) + "\"?";
@@ -222,6 +243,7 @@ bool Reader::points(const Node& node, const std::string& name, Range range, Sche
   }
   for (const Node& item : node.items) {
     Schedule::Point point;
+    if (!schedule.points.empty()) range.low_open = false;  // a schedule may end at the bound, as at 0
     if (item.kind != Node::Kind::kList || item.items.size() != 2) {
       problem(item, name, "must be a number or points, [[step, value], ...]");
       return false;

@@ -248,6 +248,24 @@ void drop_ddpg_keys(Node& tree, std::vector<std::string>& unused) {
   if (sampler->entries.empty()) take(tree, "sampler");
 }
 
+// WarpDrive's notebooks leave the keys out that only WarpDrive has. They count episodes only, and every policy
+// names the file of its first weights, mostly none.
+std::optional<std::pair<Place, std::string>> notebook_mark(const Node& tree) {
+  const Node* const episodes = find_path(tree, "trainer", "num_episodes");
+  const Node* const policies = tree.find("policy");
+  if (episodes == nullptr || find_path(tree, "trainer", "total_steps") != nullptr || policies == nullptr ||
+      !policies->is_map() || policies->entries.empty())
+    return std::nullopt;
+  for (const Node::Entry& entry : policies->entries) {
+    const bool says = entry.value.is_map() && entry.value.find("to_train") != nullptr &&
+                      find_path(entry.value, "model", "model_ckpt_filepath") != nullptr;
+    if (!says) return std::nullopt;
+  }
+  return std::pair(episodes->place,
+                   "trainer.num_episodes without total_steps, and to_train and model_ckpt_filepath of every "
+                   "policy");
+}
+
 }  // namespace
 
 Layer alias_layer(const std::string& name, const Place& place) {
@@ -272,7 +290,9 @@ std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
     return std::pair(name->place, "name: " + name->text);
   if (auto mark = found("trainer", "num_gpus")) return mark;
   if (auto mark = found("trainer", "env_backend")) return mark;
-  return contains(env_fields, "seed") ? std::nullopt : found("env", "seed");
+  if (!contains(env_fields, "seed"))
+    if (auto mark = found("env", "seed")) return mark;
+  return notebook_mark(tree);
 }
 
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused) {

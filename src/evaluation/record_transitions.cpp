@@ -17,12 +17,10 @@
 namespace wd {
 namespace {
 
-constexpr std::int64_t kRolloutSteps = 32;  // few: the rollout is memory beside the part that is collected
-
 RolloutShape shape_of(const Config& config, const Environment& environment, Device device,
                       const RecordingOptions& options) {
   RolloutShape shape = RolloutShape::of(environment.spec(), config, options.num_envs, device);
-  shape.steps = std::min(options.steps, kRolloutSteps);
+  shape.steps = std::min(options.steps, kRecordedRollout);
   return shape;
 }
 

@@ -11,6 +11,9 @@
 
 namespace wd {
 
+// Steps of the rollouts that are recorded: few, as they are memory beside the part that is collected.
+inline constexpr std::int64_t kRecordedRollout = 32;
+
 struct RecordingOptions {
   std::filesystem::path folder;  // gets a folder for each policy
   std::int64_t steps = 0;        // of each replica

@@ -69,8 +69,9 @@ struct Trainer::Impl {
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool straggler_reported = false, dropped_reported = false;
   std::set<std::size_t> warned;  // policies whose algorithm has warned
-  bool memory_awaited = false;   // restore() was called, and read_memory() was not yet
-  std::int64_t rollouts = 0;     // rollouts that this object made
+  std::set<std::size_t> idle_reported;
+  bool memory_awaited = false;  // restore() was called, and read_memory() was not yet
+  std::int64_t rollouts = 0;    // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
   std::map<std::vector<int>, std::int64_t> made;
   PlayedWeights played;  // of all policies, if the return that they earn may end training; otherwise empty
@@ -107,6 +108,7 @@ struct Trainer::Impl {
   bool any(bool here) const;
   bool enough_ranks_done() const;
   std::int64_t env_steps_of_rollout() const;
+  auto naming_huge_numbers(const auto& f) const;
   std::map<std::string, std::vector<NamedTensor>> files() const;
   std::map<std::string, std::vector<NamedTensor>> trained_files();
   void restore_played(const Snapshot& snapshot);
@@ -120,6 +122,7 @@ struct Trainer::Impl {
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_dropped_rewards();
+  void report_idle_policies();
   void report_warnings();
   void report_stragglers(double rollout_s, MetricsRow& row);
 };

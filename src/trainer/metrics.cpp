@@ -87,6 +87,20 @@ void Trainer::Impl::report_dropped_rewards() {
       dropped_text({first, static_cast<std::size_t>(host.size(0) * host.size(1))}, replicas.spec()));
 }
 
+// Warns once of a policy that learns, if no row of the rollout counts. The first worker's replicas will do.
+// Synchronizes on CUDA.
+void Trainer::Impl::report_idle_policies() {
+  if (is_offline() || !group.leads()) return;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    if (!config.policies[p].to_train || idle_reported.contains(p)) continue;
+    if (trajectory.policies()[p].mask.any().item<bool>()) continue;
+    idle_reported.insert(p);
+    logging::warn(concat("policy '", policies[p].name(), "': no agent was in the game in iteration ",
+                         counts.iteration,
+                         ", so nothing was learned; if that stays so, look at in_game() of the environment"));
+  }
+}
+
 void Trainer::Impl::report_warnings() {
   for (std::size_t p = 0; p < learners.size(); ++p) {
     if (warned.contains(p)) continue;
@@ -121,6 +135,7 @@ MetricsRow Trainer::take_metrics() {
   Impl& self = *impl_;
   self.check();
   self.report_dropped_rewards();
+  self.report_idle_policies();
   // What is measured of weights is measured of those after the update, which may have been taken back.
   if (self.update_taken_back) self.exchange_played();
   self.report_warnings();

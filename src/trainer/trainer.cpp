@@ -315,6 +315,17 @@ std::int64_t Trainer::Impl::env_steps_of_rollout() const {
   return *sum;
 }
 
+// Calls f. If a loss or gradient is not finite there, the error also names huge numbers of the environment.
+auto Trainer::Impl::naming_huge_numbers(const auto& f) const {
+  try {
+    return f();
+  } catch (const NotFiniteError& error) {
+    const std::string huge = is_offline() ? "" : guard.huge();
+    if (huge.empty()) throw;
+    throw NotFiniteError(concat(error.what(), "; ", huge, ": make them smaller in the environment"));
+  }
+}
+
 bool Trainer::Impl::update(const Iteration& options) {
   heartbeat::enter(heartbeat::Activity::kUpdate);
   const profile::PhaseScope phase(Phase::kUpdate);
@@ -323,7 +334,7 @@ bool Trainer::Impl::update(const Iteration& options) {
   if (replays(options)) {
     update_graph.run([&] { learn({}); }, stages());
   } else {
-    complete = learn(options.should_stop);
+    complete = naming_huge_numbers([&] { return learn(options.should_stop); });
   }
   timeline.mark(Phase::kUpdate);
   return complete;
@@ -363,7 +374,9 @@ void Trainer::Impl::check() const {
     found = std::current_exception();
   }
   try {
-    for (const Learner& learner : learners) learner.check();
+    naming_huge_numbers([&] {
+      for (const Learner& learner : learners) learner.check();
+    });
   } catch (const std::exception&) {
     if (!found) throw;
   }

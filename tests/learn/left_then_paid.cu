@@ -7,11 +7,12 @@ struct LeftThenPaid {
 
   struct Params {
     int limit = 10;
-    bool paid = false, no_mask = false;
+    bool paid = false, no_mask = false, never = false;
     void describe(auto&& field) {
       field("limit", limit, {2, 1000}, "steps of an episode");
       field("paid", paid, "agents that left are paid (Role::paid_after_leaving)");
       field("no_mask", no_mask, "agents that left have no legal choice");
+      field("never", never, "nobody is ever in the game");
     }
   };
 
@@ -35,7 +36,9 @@ struct LeftThenPaid {
     team.each(kAgents, [=, &s](int i) { s.in[i] = 1; });
   }
 
-  WD_FN static bool in_game(const Params&, const State& s, int agent) { return s.in[agent] != 0; }
+  WD_FN static bool in_game(const Params& p, const State& s, int agent) {
+    return !p.never && s.in[agent] != 0;
+  }
 
   WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
     const int t = team.t();

@@ -10,7 +10,7 @@ struct PointMass {
     double scale = 1.0;
     int episode_length = 100;
     void describe(auto&& field) {
-      field("scale", scale, wd::above(0.0, 1e9), "factor of rewards");
+      field("scale", scale, wd::above(0.0, 1e38), "factor of rewards");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
     }
   };

@@ -127,6 +127,14 @@ def check(policy, results, inputs):
 NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "masked_sac_choices", "observed_choices", "quantiles_dueling"]
 
 
+def test_a_policy_that_was_trained_with_masks_needs_one(folder):
+    policy = policy_of(folder, "masked_heads")
+    inputs = numbers(policy)
+    with pytest.raises(package.RunError, match="trained with masks of legal choices: pass mask"):
+        policy.act(inputs["observation"])
+    assert policy.act(inputs["observation"], inputs["mask"]).shape == (ROWS, len(policy.heads))
+
+
 def test_a_head_without_a_legal_choice_is_worth_0(folder):
     policy = policy_of(folder, "masked_values")
     inputs = numbers(policy)
