@@ -500,8 +500,13 @@ int train(const CommandLine& line) {
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
     origin.lock.reset();  // rank 0 takes it
-    // Workers find what cannot be trained: it takes threads, and the launcher has one, which hears signals.
-    if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
+    // Workers find the rest of what cannot be trained: it takes threads, and the launcher has one, which hears
+    // signals.
+    if (!arguments.print_only) {
+      require_shares(setup.config, *setup.environment, setup.config.trainer.device != kDeviceCpu,
+                     launch.world_size());
+      return launch.supervise(setup.config.trainer.device);
+    }
     require_trainable(setup.config, *setup.environment, will_use_gpu(setup.config), launch.world_size());
     print(print_config(setup.config, setup.describe()));
     return 0;

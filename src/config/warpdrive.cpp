@@ -248,8 +248,8 @@ void drop_ddpg_keys(Node& tree, std::vector<std::string>& unused) {
   if (sampler->entries.empty()) take(tree, "sampler");
 }
 
-// WarpDrive's notebooks leave the keys out that only WarpDrive has. They count episodes only, and every policy
-// names the file of its first weights, mostly none.
+// WarpDrive's notebooks leave the keys out that only WarpDrive has. They count episodes only, and every
+// policy names the file of its first weights, mostly none.
 std::optional<std::pair<Place, std::string>> notebook_mark(const Node& tree) {
   const Node* const episodes = find_path(tree, "trainer", "num_episodes");
   const Node* const policies = tree.find("policy");

@@ -125,10 +125,14 @@ void check_shares(const Config& config, int world_size) {
   }
 }
 
+void require_shares(const Config& config, const Environment& environment, bool gpu, int world_size) {
+  require_compatible(config, environment.spec(), gpu);
+  check_shares(config, world_size);
+}
+
 void require_trainable(const Config& config, const Environment& environment, bool gpu, int world_size) {
   const Spec spec = environment.spec();
-  require_compatible(config, spec, gpu);
-  check_shares(config, world_size);
+  require_shares(config, environment, gpu, world_size);
   require_replica(config, environment);
   require_networks(config, spec);
   require_recordings(config, spec);

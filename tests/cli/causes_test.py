@@ -91,6 +91,16 @@ def test_the_estimate_contains_a_checkpoints_copies():
     assert "not enough memory" in done.stderr and sizes["copies"] > 0.5 * sizes["observations"], done.stderr
 
 
+@pytest.mark.parametrize("settings, said", [
+    (["--set", "policy={cart: {algorithm: DQN, batch_size: 2}}"], "policy.cart.batch_size = 2: must be a multiple of the 4 workers"),
+    (["--num_envs", 6, "--train_batch_size", 60], "trainer.num_envs = 6: must be a multiple of the 4 workers"),
+    (["--set", "trainer.precision=tf32"], "trainer.precision = tf32: needs a GPU")])
+def test_what_workers_cannot_share_is_refused_before_they_start(settings, said, tmp_path):
+    done = wdtrain("--env", "cartpole", "--device", "cpu", "--num_workers", 4, *settings, "--run_dir", tmp_path / "run")
+    assert done.returncode == 2 and said in done.stderr and "rank" not in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 # --- other people's words ---
 
 

@@ -563,6 +563,7 @@ SMALL_REPLAY = "n_timesteps: 20000; buffer_size: 5000; learning_starts: 500; "
 
 
 @pytest.mark.parametrize("algorithm, env, entry, policy, model, notes", [
+    ("ppo", "CartPole-v1", "n_timesteps: !!float 1e5; clip_range: lin_0.2", {"clip_param": [[0, 0.2], [100352, 0.0]]}, {}, []),
     ("ppo", "Pendulum-v1", "n_envs: 4; n_timesteps: 1e5; n_steps: 1024; use_sde: True; sde_sample_freq: 4; learning_rate: !!float 1e-3; "
      "policy_kwargs: 'dict(log_std_init=-2, ortho_init=False, activation_fn=nn.ReLU, net_arch=dict(pi=[256], vf=[256]))'",
      {"num_minibatches": 64, "lr": 0.001, "clip_param": 0.2, "entropy_coeff": 0.0},
