@@ -12,6 +12,7 @@
 #include "src/base/printable.h"
 #include "src/cli/description.h"
 #include "src/cli/output.h"
+#include "src/config/setting_table.h"
 #include "wd/environment.h"
 
 namespace wd::cli {
@@ -81,6 +82,8 @@ struct Completion {
     if (runs) add_runs("", 1);
     if (runs) add_runs("runs", 4);
     for (const std::string& word : hint.words) add(word);
+    if (hint.by == Completes::kKeys)
+      for (const FieldInfo& field : general_settings()) add(field.name, field.help);
     if (hint.by == Completes::kEnvironments)
       for (const std::string& name : environments_of({})) add(name);
     if (parameters || hint.by == Completes::kSettings)

@@ -31,6 +31,7 @@ constexpr Command kCommands[] = {
     {"bench", "measure speed", bench},
     {"doctor", "examine this machine", doctor},
     {"envs", "list the environments, or describe one", envs},
+    {"config", "explain settings: type, range, default and meaning", explain_config},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},
     {"check", "test an environment: order of agents, resets, observations, devices", check},
     {"completion", "print a script that completes this program's options in a shell", completion},
@@ -40,13 +41,24 @@ constexpr Command kCommands[] = {
 const std::vector<OptionInfo> kProgramOptions = {{.names = {"-h", "--help"}, .help = "list the commands"},
                                                  {.names = {"--version"}, .help = "show the version"}};
 
+constexpr const char* kHelpEnd =
+    R"(
+Examples:
+  @ train cartpole --max_seconds 1m
+  @ play latest            watch the newest run's policies in a browser
+  @ config lr              explain a setting
+
+`@ COMMAND --help` lists the options of a command. `@ config` lists all other settings, which --set and
+YAML files take, `@ envs NAME` those of an environment, and --print_config shows their values
+(docs/configuration.md). --version shows the version.
+)";
+
 std::string help(const std::string& program) {
   std::string text =
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
-  return text + run::table(rows, 2) + "\n`" + program +
-         " COMMAND --help` lists the options of a command. --version shows the version.\n";
+  return text + run::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
 }
 
 // Suggests what the word may have meant: a command, or an environment given without --env.

@@ -131,6 +131,8 @@ def test_every_command_and_option_of_the_help_is_completed_and_in_the_manual(scr
     ("wdtrain --env cartpole --set env.grid_l", []),
     ("wdtrain --env tag_gridworld --set env.grid_l", ["env.grid_length="]),
     ("wdtrain --set env.grid_l", ["env.grid_length=", "env.grid_length="]),
+    ("wdtrain train cartp", ["cartpole"]),
+    ("wdtrain config trainer.see", ["trainer.seed"]),
     ("wdtrain eval --set trainer.see", []),
     ("wdtrain eval --run r --set env.grid_l", ["env.grid_length=", "env.grid_length="]),
 ])
