@@ -12,6 +12,7 @@
 #include "src/base/printable.h"
 #include "src/cli/description.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
 #include "src/config/setting_table.h"
 #include "wd/environment.h"
 
@@ -123,6 +124,7 @@ int complete(const CommandLine& line) {
     if (first) completion.add_options(program_options());
   } else if (first && !assigned) {
     for (const Command& one : commands()) completion.add(one.name, one.summary);
+    for (const PythonTool& tool : python_tools()) completion.add(tool.command, tool.summary);
   }
   const bool empty = completion.kind == "words" && completion.lines.empty();
   print((empty ? "nothing" : completion.kind) + "\n" + completion.lines);

@@ -84,9 +84,9 @@ std::vector<Explained> explained_by(const std::string& word, const std::vector<E
     keys.push_back(one.field.name);
     keys.push_back(one.field.name.substr(one.field.name.rfind('.') + 1));
   }
-  throw UsageError(concat("there is no setting '", word, "'", did_you_mean(word, keys), " (`", program_command(),
-                          " config` lists them, `", program_command(), " config --env NAME` with those of an ",
-                          "environment)"));
+  throw UsageError(concat("there is no setting '", word, "'", did_you_mean(word, keys), " (`",
+                          program_command(), " config` lists them, `", program_command(),
+                          " config --env NAME` with those of an ", "environment)"));
 }
 
 }  // namespace
@@ -98,13 +98,13 @@ int explain_config(const CommandLine& line) {
   std::vector<std::string> words;
   ConfigSources sources{.search = config_folders()};
   arguments.word("SETTING", words, "path or end of a path, as lr, model.fc_dims or 'policy.*.lr'");
-  arguments.option("-e,--env", sources.env, "NAME",
-                   "environment, whose parameters and defaults are shown");
+  arguments.option("-e,--env", sources.env, "NAME", "environment, whose parameters and defaults are shown");
   if (!arguments.parse()) return 0;
   const std::vector<Explained> all = settings_to_explain(sources);
   std::string text;
   for (const std::string& word : words)
-    for (const Explained& one : explained_by(word, all)) text += (text.empty() ? "" : "\n") + explanation(one);
+    for (const Explained& one : explained_by(word, all))
+      text += (text.empty() ? "" : "\n") + explanation(one);
   if (words.empty()) {
     std::vector<std::vector<std::string>> rows = {{"SETTING", "DEFAULT", "MEANING"}};
     for (const Explained& one : all) rows.push_back({one.field.name, one.field.value, one.field.help});

@@ -7,6 +7,7 @@
 #include "src/base/suggest.h"
 #include "src/cli/command.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
 #include "src/report/table.h"
 #include "src/worker/guarded.h"
 #include "wd/environment.h"
@@ -45,7 +46,7 @@ constexpr const char* kHelpEnd =
     R"(
 Examples:
   @ train cartpole --max_seconds 1m
-  @ play latest            watch the newest run's policies in a browser
+  @ play latest --open     watch the newest run's policies in a browser
   @ config lr              explain a setting
 
 `@ COMMAND --help` lists the options of a command. `@ config` lists all other settings, which --set and
@@ -58,6 +59,9 @@ std::string help(const std::string& program) {
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
+  text += run::table(rows, 2) + "\n";
+  rows.clear();
+  for (const PythonTool& tool : python_tools()) rows.push_back({tool.command, tool.summary});
   return text + run::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
 }
 
@@ -66,9 +70,9 @@ std::string command_hint(const std::string& word) {
   for (const EnvironmentRow& row : detail::environment_table()) {
     if (word == row.name) return "; did you mean \"--env " + word + "\"?";
   }
-  if (word == "export") return ": policies are exported by wdtrain-export (docs/python.md)";
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.push_back(command.name);
+  for (const PythonTool& tool : python_tools()) names.push_back(tool.command);
   return suggestion(word, names);
 }
 
@@ -92,6 +96,8 @@ int run(const std::string& program, std::vector<std::string> arguments) {
   for (const Command& command : kCommands) {
     if (first == command.name) return command.run({program, std::move(arguments)});
   }
+  for (const PythonTool& tool : python_tools())
+    if (first == tool.command) run_python_tool(tool, std::move(arguments));
   throw UsageError("there is no command '" + first + "'" + command_hint(first));
 }
 

@@ -48,8 +48,8 @@ SettingSection policy_section() {
     }
   }
   for (SettingRow& row : rows) {
-    const bool same = std::ranges::all_of(
-        row.of_algorithms, [&](const auto& one) { return one.second == row.field.value; });
+    const bool same = std::ranges::all_of(row.of_algorithms,
+                                          [&](const auto& one) { return one.second == row.field.value; });
     if (row.field.name == "algorithm") row.field.value = PolicySettings{}.algorithm->name();
     if (row.field.name == "algorithm" || (same && row.of_algorithms.size() == names.size()))
       row.of_algorithms.clear();

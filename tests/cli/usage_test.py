@@ -15,6 +15,7 @@ WRONG = {
     "another library's key": (["--env", "cartpole", "-s", "policy.shared.learning_rate=1"], 'unknown key; did you mean "lr"?'),
     "a folder as a file": (["--config", "/tmp"], "/tmp: is a folder: name a file"),
     "command": (["envz"], 'there is no command \'envz\'; did you mean "envs"?'),
+    "export almost": (["exprot"], 'did you mean "export"?'),
     "environment as command": (["cartpole"], 'did you mean "--env cartpole"?'),
     "environment": (["--env", "cart_pole"], 'unknown environment \'cart_pole\'; did you mean "cartpole"?'),
     "option": (["--env", "cartpole", "--num_env", "3"], 'unknown option --num_env; did you mean "--num_envs"?'),
@@ -69,7 +70,7 @@ WRONG = {
     "bench mode": (["bench", "--env", "cartpole", "--mode", "trian"], 'did you mean "train"?'),
     "bench seconds": (["bench", "--env", "cartpole", "--seconds", "0"], "--seconds 0: must be in (0, 1e6]"),
     "eval without a run": (["eval"], "eval needs RUN, a run's folder"),
-    "eval of no run": (["eval", "--run", "/"], "it has no config.yaml"),
+    "eval of no run": (["eval", "--run", "."], "it has no config.yaml"),
 }
 
 
