@@ -95,7 +95,8 @@ void open_page(const std::vector<std::string>& browser, const std::string& file)
   const std::vector<char*> arguments = pointers_to(words);
   const int failed = ::posix_spawn(&child, words[0].c_str(), nullptr, nullptr, arguments.data(), environ);
   const std::string remedy = concat(": open ", page, " in a browser yourself");
-  if (failed != 0) throw std::runtime_error(concat("--open: ", words[0], ": ", std::strerror(failed), remedy));
+  if (failed != 0)
+    throw std::runtime_error(concat("--open: ", words[0], ": ", std::strerror(failed), remedy));
   // A browser may stay, but what only passes the page on ends at once.
   constexpr int kLooks = 40;
   for (int look = 0; look < kLooks; ++look) {
