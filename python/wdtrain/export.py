@@ -234,7 +234,8 @@ def export(policy, path, format, greedy=True, value=True):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="wdtrain-export", description=__doc__)
-    parser.add_argument("--run", required=True, metavar="FOLDER", help="folder of a run, or of one of its checkpoints")
+    parser.add_argument("word", nargs="?", metavar="RUN", help="folder of a run, or of one of its checkpoints")
+    parser.add_argument("--run", metavar="FOLDER", help="the same")
     parser.add_argument("--format", choices=FORMATS, required=True)
     parser.add_argument("--policy", help="name of the policy, if there are several")
     parser.add_argument("--out", type=pathlib.Path, help="file to write (RUN/export/POLICY.pt, .onnx or .safetensors)")
@@ -242,6 +243,9 @@ def main(arguments=None):
     parser.add_argument("--actor", action="store_true", help="leave out the value, and the inputs that only it reads")
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
     options = parser.parse_args(arguments)
+    if bool(options.word) == bool(options.run):
+        parser.error("give RUN, the folder of a run or of one of its checkpoints, once")
+    options.run = options.run or options.word
     files.command(_run, options)
 
 

@@ -6,28 +6,42 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 
+#include "src/base/join.h"
+#include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "src/cli/output.h"
-#include "src/config/numbers.h"
+#include "src/config/duration.h"
 #include "wd/error.h"
 
 namespace wd::cli {
+
+using config::kDurationType, config::takes_duration;
+
 namespace {
 
-// Returns the name of each option as the user types it.
-std::vector<std::string> option_names(const CLI::App& app) {
+// Returns the name of each option that help shows, as the user types it. `numbers`: only of those that take a
+// number.
+std::vector<std::string> option_names(const CLI::App& app, bool numbers = false) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    const bool number = type == "int" || type == "INT" || type == "number" || type == "NUMBER" ||
+                        type == kDurationType || type.starts_with("number |");
+    if (option->get_group().empty() || (numbers && !number)) continue;
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
 }
 
-// Returns a hint for the second word of "-s a.b=1 c.d=2".
-std::string setting_hint(const std::string& word, const std::vector<std::string>& options) {
-  const bool setting =
-      word.find('=') != std::string::npos && std::ranges::find(options, "--set") != options.end();
-  return setting ? ": each setting takes a --set of its own" : "";
+bool is_number(const std::string& text) {
+  double value = 0.0;
+  return config::parse_duration(text, value) == config::Parsed::kGood;
+}
+
+// Opening brackets less closing ones.
+std::int64_t depth_of(const std::string& text) {
+  const auto count = [&](char c) { return std::ranges::count(text, c); };
+  return count('{') + count('[') - count('}') - count(']');
 }
 
 }  // namespace
@@ -58,14 +72,14 @@ template <typename Number>
 void Arguments::number(const std::string& name, Number& value, Range range, const std::string& type,
                        const std::string& help) {
   std::string& text = texts_.emplace_back();
-  option(name, text, type, help);
+  option(name, text, std::is_floating_point_v<Number> && takes_duration(name) ? kDurationType : type, help);
   const std::string given = name.substr(name.find("--"));
   converts_.emplace_back([&text, &value, given, range] {
     if (text.empty()) return;
     if constexpr (std::is_integral_v<Number>) {
       value = static_cast<Number>(parse_integer(given, text, range));
     } else {
-      value = parse_number(given, text, range);
+      value = takes_duration(given) ? parse_duration(given, text, range) : parse_number(given, text, range);
     }
   });
 }
@@ -94,6 +108,10 @@ void Arguments::optional_value(const std::string& name, std::string& value, bool
 
 void Arguments::hidden(const std::string& name, std::string& value) {
   app_->add_option(name, value)->group("");
+}
+
+void Arguments::group(const std::string& title, const std::vector<std::string>& options) {
+  for (const std::string& name : options) app_->get_option(name)->group(title);
 }
 
 void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
@@ -130,6 +148,51 @@ CommandInfo Arguments::info() const {
   return info;
 }
 
+// Returns a hint for the second word of "-s a.b=1 c.d=2" or "-s a={b: 1}".
+std::string Arguments::setting_hint(const std::string& word) const {
+  if (!contains(option_names(*app_), "--set")) return "";
+  const std::size_t count = arguments_.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const bool assigned = arguments_[k].starts_with("--set=");
+    if (!assigned && arguments_[k] != "--set" && arguments_[k] != "-s") continue;
+    std::string value = assigned ? arguments_[k].substr(arguments_[k].find('=') + 1) : "";
+    if (!assigned && ++k < count) value = arguments_[k];
+    if (depth_of(value) <= 0) continue;
+    while (depth_of(value) > 0 && k + 1 < count) value += " " + arguments_[++k];
+    return ": the shell cut the value of --set at its blanks: quote it: --set " + shell_word(value);
+  }
+  return word.find('=') != std::string::npos ? ": each setting takes a --set of its own" : "";
+}
+
+void Arguments::refuse(const std::string& word, const std::string& why) const {
+  std::string hint = setting_hint(word);
+  if (hint.empty() && !why.empty()) hint = ": " + why;
+  throw UsageError("unexpected argument '" + word + "'" + hint + "; see " + app_->get_name() + " --help");
+}
+
+void Arguments::refuse_option(const std::string& option) const {
+  const std::size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals);
+  std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
+  const auto next = std::ranges::find(arguments_, option) - arguments_.begin() + 1;
+  if (value.empty() && next < std::ssize(arguments_) &&
+      !arguments_[static_cast<std::size_t>(next)].starts_with("--"))
+    value = arguments_[static_cast<std::size_t>(next)];
+  std::string key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  std::ranges::replace(key, '-', '_');
+  const std::string problem = "unknown option " + name;
+  if (std::string hint = on_unknown_ ? on_unknown_(key, value, false) : ""; !hint.empty())
+    throw UsageError(problem + hint);
+  const std::vector<std::string> names = option_names(*app_), numeric = option_names(*app_, true);
+  std::string near = nearest_name(name, names);
+  // Of options that are equally near, one that takes a number if a number follows.
+  const std::string number = is_number(value) ? nearest_name(name, numeric) : "";
+  if (!number.empty() && edit_distance(name, number) <= edit_distance(name, near)) near = number;
+  if (!near.empty()) throw UsageError(problem + "; did you mean \"" + near + "\"?");
+  std::string hint = on_unknown_ ? on_unknown_(key, value, true) : "";
+  throw UsageError(problem + (hint.empty() ? "; see " + app_->get_name() + " --help" : hint));
+}
+
 bool Arguments::parse() {
   if (describe_ != nullptr) {
     *describe_ = info();
@@ -139,20 +202,14 @@ bool Arguments::parse() {
   try {
     app_->parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    print(app_->help());
+    print(filled(app_->help(), {{"\n\n\n", "\n\n"}}) + footer_);
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + "; see " + app_->get_name() + " --help");
   }
   for (const std::string& extra : app_->remaining()) {
-    const bool dashed = extra.size() > 1 && extra.front() == '-';
-    const std::string name = extra.substr(0, extra.find('='));
-    if (!dashed) {
-      const std::string hint = setting_hint(extra, option_names(*app_));
-      throw UsageError("unexpected argument '" + extra + "'" + hint + "; see " + app_->get_name() +
-                       " --help");
-    }
-    throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
+    if (extra.size() > 1 && extra.front() == '-') refuse_option(extra);
+    refuse(extra);
   }
   for (const CLI::Option* option : app_->get_options()) {
     if (option->get_items_expected_max() == 1 && option->count() > 1)
@@ -177,6 +234,14 @@ double parse_number(const std::string& option, const std::string& text, Range ra
   if (parsed != config::Parsed::kGood || !range.contains(value)) {
     throw UsageError(option + " " + text + ": " + config::demand(parsed, false, range));
   }
+  return value;
+}
+
+double parse_duration(const std::string& option, const std::string& text, Range range) {
+  double value = 0.0;
+  const config::Parsed parsed = config::parse_duration(text, value);
+  if (parsed != config::Parsed::kGood || !range.contains(value))
+    throw UsageError(option + " " + text + ": " + config::demand_duration(parsed, range));
   return value;
 }
 

@@ -43,6 +43,7 @@ int record(const CommandLine& line);
 int bench(const CommandLine& line);
 int doctor(const CommandLine& line);
 int envs(const CommandLine& line);
+int explain_config(const CommandLine& line);
 int trace(const CommandLine& line);
 int check(const CommandLine& line);
 int report_runs(const CommandLine& line);

@@ -12,6 +12,8 @@
 #include "src/base/printable.h"
 #include "src/cli/description.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
+#include "src/config/setting_table.h"
 #include "wd/environment.h"
 
 namespace wd::cli {
@@ -81,6 +83,8 @@ struct Completion {
     if (runs) add_runs("", 1);
     if (runs) add_runs("runs", 4);
     for (const std::string& word : hint.words) add(word);
+    if (hint.by == Completes::kKeys)
+      for (const FieldInfo& field : general_settings()) add(field.name, field.help);
     if (hint.by == Completes::kEnvironments)
       for (const std::string& name : environments_of({})) add(name);
     if (parameters || hint.by == Completes::kSettings)
@@ -120,6 +124,7 @@ int complete(const CommandLine& line) {
     if (first) completion.add_options(program_options());
   } else if (first && !assigned) {
     for (const Command& one : commands()) completion.add(one.name, one.summary);
+    for (const PythonTool& tool : python_tools()) completion.add(tool.command, tool.summary);
   }
   const bool empty = completion.kind == "words" && completion.lines.empty();
   print((empty ? "nothing" : completion.kind) + "\n" + completion.lines);

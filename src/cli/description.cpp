@@ -46,7 +46,10 @@ std::vector<std::string> Description::environment_names() const {
 }
 
 std::vector<FieldInfo> settings_of(const std::string& environment) {
-  ConfigSources sources{.env = environment, .search = config_folders()};
+  return settings_of(ConfigSources{.env = environment, .search = config_folders()});
+}
+
+std::vector<FieldInfo> settings_of(const ConfigSources& sources) {
   const Experiment setup = load_environment(sources);
   std::vector<FieldInfo> fields = list_settings(setup.config, setup.describe());
   for (const std::string& algorithm : algorithm_names()) {
@@ -94,13 +97,11 @@ std::vector<std::string> words_of(const std::string& type) {
 }
 
 ValueHint hint_of(const OptionInfo& option) {
-  static const std::map<std::string, Completes> kTypes = {{"FILE", Completes::kFiles},
-                                                          {"FOLDER", Completes::kFolders},
-                                                          {"RUN", Completes::kRuns},
-                                                          {"RUN|CHECKPOINT", Completes::kRuns},
-                                                          {"NAME", Completes::kEnvironments},
-                                                          {"SECTION.KEY=VALUE", Completes::kSettings},
-                                                          {"env.KEY=VALUE", Completes::kParameters}};
+  static const std::map<std::string, Completes> kTypes = {
+      {"FILE", Completes::kFiles},        {"FOLDER", Completes::kFolders},
+      {"RUN", Completes::kRuns},          {"RUN|CHECKPOINT", Completes::kRuns},
+      {"NAME", Completes::kEnvironments}, {"SECTION.KEY=VALUE", Completes::kSettings},
+      {"SETTING", Completes::kKeys},      {"env.KEY=VALUE", Completes::kParameters}};
   if (const auto type = kTypes.find(option.type); type != kTypes.end()) return {type->second, {}};
   std::vector<std::string> words = words_of(option.type);
   if (!words.empty()) return {Completes::kWords, std::move(words)};

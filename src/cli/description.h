@@ -31,9 +31,20 @@ std::string manual_page(const Description& description);
 
 // Every setting of an environment, for any algorithm and any network of its policies.
 std::vector<FieldInfo> settings_of(const std::string& environment);
+std::vector<FieldInfo> settings_of(const ConfigSources& sources);
 
 // What can complete the value of an option; see hint_of().
-enum class Completes { kNothing, kWords, kFiles, kFolders, kRuns, kEnvironments, kSettings, kParameters };
+enum class Completes {
+  kNothing,
+  kWords,
+  kFiles,
+  kFolders,
+  kRuns,
+  kEnvironments,
+  kSettings,
+  kKeys,
+  kParameters
+};
 struct ValueHint {
   Completes by = Completes::kNothing;
   std::vector<std::string> words;  // kWords

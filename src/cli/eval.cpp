@@ -1,4 +1,5 @@
 // eval.cpp: `wdtrain eval`: plays fresh episodes with a run's policies, alone or against other players.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -6,6 +7,7 @@
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "wd/error.h"
 
 namespace wd::cli {
 namespace {
@@ -53,6 +55,21 @@ Json play_against(Evaluator& evaluator, const Spec& spec, const std::vector<Matc
   return sides;
 }
 
+// Plays with the policies, then with random and, if the game has them, scripted players instead of all of
+// them, from the same starts.
+Json compare(Evaluator& evaluator, const Spec& spec, Match match) {
+  Json players;
+  for (const auto kind : {SidePlayer::kTrained, SidePlayer::kRandom, SidePlayer::kScripted}) {
+    for (SidePlayer& player : match.players) player = SidePlayer{kind};
+    try {
+      players[SidePlayer{kind}.name()] = play(evaluator, spec, match);
+    } catch (const UsageError&) {
+      if (kind != SidePlayer::kScripted) throw;  // else the game has no script
+    }
+  }
+  return players;
+}
+
 void add_rows(const std::string& title, const Json& match, std::vector<std::vector<std::string>>& rows) {
   const auto add = [&](const std::string& name, const Json& value) {
     const auto number = [&](const char* key) {
@@ -69,7 +86,9 @@ void add_rows(const std::string& title, const Json& match, std::vector<std::vect
 
 std::string text(const Json& json) {
   std::vector<std::vector<std::string>> rows = {{"", "", "MEAN", "95 % INTERVAL", "STD"}};
-  if (!json.contains("roles")) {
+  if (json.contains("compared")) {
+    for (const auto& [player, match] : json["compared"].items()) add_rows(player, match, rows);
+  } else if (!json.contains("roles")) {
     add_rows("", json, rows);
   } else {
     for (const auto& [role, matches] : json["roles"].items()) {
@@ -84,7 +103,7 @@ struct EvalOptions {
   MatchOptions match;
   std::string opponent;
   int episodes = 100;
-  bool json = false;
+  bool json = false, compares = false;
 };
 
 Json evaluate(const Experiment& setup, const EvalOptions& options) {
@@ -99,7 +118,12 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
                {"greedy", match.greedy},
                {"starts", word_of(match.starts)},
                {"episodes", match.episodes}};
-  if (options.opponent.empty()) {
+  if (options.compares) {
+    const auto trained = [](const SidePlayer& player) { return player.kind == SidePlayer::kTrained; };
+    if (!options.opponent.empty() || !std::ranges::all_of(match.players, trained))
+      throw UsageError("--compare chooses the players, as --opponent and --policy do: give one of them");
+    json["compared"] = compare(evaluator, spec, match);
+  } else if (options.opponent.empty()) {
     json.update(play(evaluator, spec, match));
   } else {
     std::vector<Match> matches = options.match.against(setup, evaluator.sides(), options.opponent);
@@ -121,6 +145,9 @@ int eval(const CommandLine& line) {
   arguments.option("--opponent", options.opponent, "random | scripted",
                    "play each trained role in turn against such opponents, and for comparison a random "
                    "player instead of it");
+  arguments.flag("--compare", options.compares,
+                 "play with the policies, and from the same starts with random and, if there are any, "
+                 "scripted players instead of all of them");
   arguments.flag("--json", options.json, "print one JSON object");
   if (!arguments.parse()) return 0;
   options.match.need_run("eval");

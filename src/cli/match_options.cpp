@@ -9,6 +9,7 @@
 #include "src/base/join.h"
 #include "src/base/log.h"
 #include "src/base/suggest.h"
+#include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
@@ -38,9 +39,10 @@ std::vector<std::size_t> sides_named(const std::string& name, const std::vector<
 }
 
 // "trained", "random", "scripted", or a run or a checkpoint that holds a policy for the side.
-SidePlayer parse_player(const std::string& option, const std::string& word, const Experiment& setup,
+SidePlayer parse_player(const std::string& option, const std::string& given, const Experiment& setup,
                         const GameSide& side) {
   const std::vector<std::string> words = player_words();
+  const std::string word = contains(words, given) ? given : one_run(given);
   const auto known = std::ranges::find(words, word);
   if (known != words.end()) return {static_cast<SidePlayer::Kind>(known - words.begin())};
   const std::string folder = word.substr(0, word.rfind(':')), near = suggestion(word, words);
@@ -108,7 +110,8 @@ Starts parse_starts(const std::string& word, const EnvSettings& env) {
 }
 
 void MatchOptions::add_to(Arguments& arguments) {
-  arguments.word("RUN", word_, "folder of a run, or of one of its checkpoints");
+  arguments.word("RUN", word_, "folder of a run, or of one of its checkpoints; latest: the newest below runs",
+                 "RUN|CHECKPOINT");
   arguments.option("-r,--run", option_, "RUN|CHECKPOINT", "the same");
   arguments.flag("--greedy", greedy_, "trained players take their most likely action");
   arguments.number("--seed", seed_, TrainerSettings::kSeeds, "INT",
@@ -130,7 +133,7 @@ void MatchOptions::add_to(Arguments& arguments) {
 void MatchOptions::need_run(const std::string& command) {
   if (!word_.empty() && !option_.empty())
     throw UsageError(concat(command, " plays one run: give ", word_, " or --run ", option_));
-  run = word_.empty() ? option_ : word_;
+  run = one_run(word_.empty() ? option_ : word_);
   if (run.empty()) throw UsageError(command + " needs RUN, a run's folder or a checkpoint's");
 }
 
@@ -168,8 +171,8 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vec
     throw UsageError("--opponent and --policy both choose the players: give one of them");
   if (sides.size() < 2)
     throw UsageError(concat("--opponent needs a game of several roles, and here ", sides[0].name,
-                            " is alone: to play ", opponent, " actions in its place, give --policy ",
-                            sides[0].name, '=', opponent));
+                            " is alone: eval --compare plays with it and with others in its place; to play ",
+                            opponent, " actions in its place, give --policy ", sides[0].name, '=', opponent));
   return matches_against(match(setup, sides), player);
 }
 

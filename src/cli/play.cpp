@@ -7,6 +7,7 @@
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
 #include "src/cli/setup.h"
 #include "src/play/movie.h"
 #include "src/play/rollout.h"
@@ -102,9 +103,14 @@ int play(const CommandLine& line) {
                    "page (.html), movie (.gif, .mp4) or numbers (.json; - is stdout) to write "
                    "(RUN/rollout.html)");
   arguments.number("--fps", options.frames_per_second, {1, 120}, "INT", "steps per second of a movie (20)");
+  bool opens = false;
+  arguments.flag("--open", opens, "show the page or movie: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
   options.match.need_run("play");
   const std::string out = output_of(options);
+  if (opens && is_json(out))
+    throw UsageError("--open shows a page or a movie, and --out is JSON: leave out one");
+  const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
   check_place("--out", out);
   const Experiment setup = load_setup(options.match.sources());
   Rollout rollout = rollout_of(*setup.environment, options.match.run);
@@ -122,7 +128,8 @@ int play(const CommandLine& line) {
   link_from_report(options.match.run, out);
   if (out != "-")
     print(concat(summary(rollout), on_one_line(out), " (", (content.size() + 999) / 1000, " kB)",
-                 out.ends_with(".html") ? ": open it in a browser\n" : "\n"));
+                 out.ends_with(".html") && !opens ? ": open it in a browser\n" : "\n"));
+  if (opens) open_page(shows, out);
   return 0;
 }
 

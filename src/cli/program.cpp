@@ -7,6 +7,7 @@
 #include "src/base/suggest.h"
 #include "src/cli/command.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
 #include "src/report/table.h"
 #include "src/worker/guarded.h"
 #include "wd/environment.h"
@@ -31,6 +32,7 @@ constexpr Command kCommands[] = {
     {"bench", "measure speed", bench},
     {"doctor", "examine this machine", doctor},
     {"envs", "list the environments, or describe one", envs},
+    {"config", "explain settings: type, range, default and meaning", explain_config},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},
     {"check", "test an environment: order of agents, resets, observations, devices", check},
     {"completion", "print a script that completes this program's options in a shell", completion},
@@ -40,13 +42,27 @@ constexpr Command kCommands[] = {
 const std::vector<OptionInfo> kProgramOptions = {{.names = {"-h", "--help"}, .help = "list the commands"},
                                                  {.names = {"--version"}, .help = "show the version"}};
 
+constexpr const char* kHelpEnd =
+    R"(
+Examples:
+  @ train cartpole --max_seconds 1m
+  @ play latest --open     watch the newest run's policies in a browser
+  @ config lr              explain a setting
+
+`@ COMMAND --help` lists the options of a command. `@ config` lists all other settings, which --set and
+YAML files take, `@ envs NAME` those of an environment, and --print_config shows their values
+(docs/configuration.md). --version shows the version.
+)";
+
 std::string help(const std::string& program) {
   std::string text =
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
-  return text + run::table(rows, 2) + "\n`" + program +
-         " COMMAND --help` lists the options of a command. --version shows the version.\n";
+  text += run::table(rows, 2) + "\n";
+  rows.clear();
+  for (const PythonTool& tool : python_tools()) rows.push_back({tool.command, tool.summary});
+  return text + run::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
 }
 
 // Suggests what the word may have meant: a command, or an environment given without --env.
@@ -54,9 +70,9 @@ std::string command_hint(const std::string& word) {
   for (const EnvironmentRow& row : detail::environment_table()) {
     if (word == row.name) return "; did you mean \"--env " + word + "\"?";
   }
-  if (word == "export") return ": policies are exported by wdtrain-export (docs/python.md)";
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.push_back(command.name);
+  for (const PythonTool& tool : python_tools()) names.push_back(tool.command);
   return suggestion(word, names);
 }
 
@@ -80,6 +96,8 @@ int run(const std::string& program, std::vector<std::string> arguments) {
   for (const Command& command : kCommands) {
     if (first == command.name) return command.run({program, std::move(arguments)});
   }
+  for (const PythonTool& tool : python_tools())
+    if (first == tool.command) run_python_tool(tool, std::move(arguments));
   throw UsageError("there is no command '" + first + "'" + command_hint(first));
 }
 

@@ -6,6 +6,7 @@
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
+#include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "src/evaluation/record_transitions.h"
 #include "src/report/format.h"
@@ -86,6 +87,7 @@ int record(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   if (options.out.empty() || options.steps == 0)
     throw UsageError("record needs --out FOLDER and --steps INT");
+  options.run = one_run(options.run);
   const ConfigSources sources = sources_of(options);
   Experiment setup = load_setup(sources);
   if (setup.config.trainer.precision == kTf32 && !setup.device.is_cuda()) {

@@ -6,6 +6,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/program_name.h"
 #include "src/cli/output.h"
+#include "src/cli/programs.h"
 #include "src/cli/runs.h"
 #include "src/report/format.h"
 #include "wd/error.h"
@@ -20,13 +21,17 @@ int report_runs(const CommandLine& line) {
       "in the seed, or in settings that cannot change what is learned, are shown as one group.");
   std::vector<std::string> folders;
   std::string named, csv, group_by;
-  arguments.word("RUN", folders, "folders of runs, or folders with runs below them");
+  bool opens = false;
+  arguments.word("RUN", folders,
+                 "folders of runs, or folders with runs below them; latest: the newest below runs");
   arguments.option("-o,--out", named, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
   arguments.option("--group_by", group_by, "SETTINGS",
                    "form groups by these settings only: paths or parts of them, separated by commas, such as "
                    "lr,model");
+  arguments.flag("--open", opens, "show the page: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
+  const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
   if (folders.empty()) throw UsageError("report needs RUN...: the folders of one or several runs");
   const std::string out = named.empty() ? "report.html" : named;
   if (!out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
@@ -53,7 +58,8 @@ int report_runs(const CommandLine& line) {
   if (!csv.empty()) report.write_csv(csv);
   print(concat(run::counted(static_cast<std::int64_t>(report.num_runs()), "run"), " in ",
                run::counted(static_cast<std::int64_t>(report.num_groups()), "group"), "; ", out, " (",
-               (page.size() + 999) / 1000, " kB): open it in a browser\n"));
+               (page.size() + 999) / 1000, opens ? " kB)\n" : " kB): open it in a browser\n"));
+  if (opens) open_page(shows, out);
   return 0;
 }
 

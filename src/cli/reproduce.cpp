@@ -11,6 +11,7 @@
 #include "src/base/whole_number.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
+#include "src/cli/runs.h"
 #include "src/run/start.h"
 #include "src/run_report/record.h"
 #include "wd/config.h"
@@ -153,6 +154,7 @@ int reproduce(const CommandLine& line) {
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");
+  run = one_run(run);
   if (!run_report::is_run(run)) throw UsageError(concat(run, ": not a run's folder"));
   const run_report::RunRecord then = run_report::read_record(run);
   const std::vector<Json> starts = run::read_starts(run);

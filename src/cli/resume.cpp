@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/cli/output.h"
+#include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "wd/error.h"
 #include "wd/weights.h"
@@ -20,23 +21,6 @@ std::filesystem::path run_of(const Checkpoint& checkpoint) {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
-
-// Collects the runs with checkpoints below a folder, and the times of their last checkpoint.
-void gather_runs(const fs::path& folder, int depth,
-                 std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_directory(error) || entry.is_symlink(error)) continue;
-    const fs::path checkpoints = entry.path() / "checkpoints";
-    if (fs::is_directory(checkpoints, error)) {
-      runs.emplace_back(fs::last_write_time(checkpoints, error), entry.path());
-    } else if (depth < kDeepest) {
-      gather_runs(entry.path(), depth + 1, runs);
-    }
-  }
-}
 
 bool may_change(const std::string& path) {
   static const std::set<std::string> kFree = {
@@ -93,13 +77,12 @@ void check_run(const Checkpoint& checkpoint, bool allow_drift) {
 
 bool means_latest(const std::string& argument) { return argument.empty() || argument == "latest"; }
 
-fs::path newest_run(const fs::path& base) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> runs;
-  gather_runs(base, 1, runs);
-  if (runs.empty())
+fs::path newest_run_below(const fs::path& base) {
+  fs::path run = newest_run(base);
+  if (run.empty())
     throw UsageError("--resume: there is no run with checkpoints under " + base.string() +
                      "; name one: --resume RUN");
-  return std::max_element(runs.begin(), runs.end())->second;
+  return run;
 }
 
 }  // namespace
@@ -110,9 +93,9 @@ fs::path find_run(const std::string& argument, const std::string& run_dir, const
     throw UsageError("--resume " + argument +
                      " and --run_dir exclude each other: a run goes on in its own folder");
   }
-  const fs::path folder = !latest            ? fs::path(argument)
+  const fs::path folder = !latest            ? fs::path(one_run(argument))
                           : !run_dir.empty() ? fs::path(run_dir)
-                                             : newest_run(base);
+                                             : newest_run_below(base);
   if (!fs::is_directory(folder)) throw UsageError(folder.string() + ": there is no such folder");
   if (is_checkpoint(folder)) {
     const fs::path checkpoint = fs::canonical(folder);
@@ -149,7 +132,7 @@ std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
 }
 
 void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies) {
-  const Checkpoint checkpoint = checkpoint_of(argument);
+  const Checkpoint checkpoint = checkpoint_of(one_run(argument));
   std::size_t kept = 0;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     Policy& policy = policies[p];

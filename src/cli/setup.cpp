@@ -10,7 +10,11 @@
 #include "src/base/log.h"
 #include "src/base/name.h"
 #include "src/base/program_name.h"
+#include "src/base/suggest.h"
+#include "src/cli/description.h"
 #include "src/cli/output.h"
+#include "src/config/setting_table.h"
+#include "src/config/synonyms.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
 #include "src/run/start.h"
@@ -64,6 +68,56 @@ void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& s
   add(kDevice);
   add(kThreads);
   for (const Shorthand& shorthand : shorthands) add(shorthand);
+  arguments.on_unknown([this](const std::string& name, const std::string& value, bool near) {
+    return setting_hint(name, value, near);
+  });
+}
+
+void ConfigOptions::add_word(Arguments& arguments) {
+  arguments.word("ENV", word_, "the same as --env", "NAME");
+}
+
+void ConfigOptions::take_word(const Arguments& arguments) {
+  if (word_.empty()) return;
+  const std::vector<std::string> names = environment_names();
+  const std::string name = canonical_environment(word_);
+  const bool known =
+      contains(names, name) || (name.find(':') != std::string::npos && is_environment_name(name));
+  if (!known || word_.find('=') != std::string::npos)
+    arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names), " (`",
+                                   program_command(), " envs` lists them)"));
+  if (!env.empty() && env != word_) throw UsageError(concat("give ", word_, " or --env ", env, ", not both"));
+  env = word_;
+}
+
+// An option that is the name of a setting: the option, or the --set, that sets it.
+std::string ConfigOptions::setting_hint(const std::string& name, const std::string& value, bool near) const {
+  std::vector<FieldInfo> fields;
+  try {
+    ConfigSources sources{env.empty() ? word_ : env, file, {}, config_folders()};
+    fields = settings_of(sources);
+  } catch (const UsageError&) {  // no environment yet, or a wrong one
+    fields = general_settings();
+  }
+  const auto key_of = [](const FieldInfo& field) { return field.name.substr(field.name.rfind('.') + 1); };
+  std::vector<std::string> keys;
+  for (const FieldInfo& field : fields) keys.push_back(key_of(field));
+  std::string key(config::our_name(name));
+  if (key.empty()) key = near ? nearest_name(name, keys) : name;
+  std::vector<std::string> choices;
+  for (const FieldInfo& field : fields) {
+    if (key_of(field) != key) continue;
+    const auto option =
+        std::ranges::find_if(values_, [&](const auto& one) { return one->shorthand.path == field.name; });
+    if (option != values_.end())
+      return concat("; did you mean ", (*option)->shorthand.option, value.empty() ? "" : " ", value, "?");
+    choices.push_back("--set " + shell_word(concat(field.name, "=", value.empty() ? "VALUE" : value)));
+  }
+  constexpr std::size_t kMost = 3;
+  if (choices.empty()) return "";
+  const bool all = choices.size() <= kMost;
+  choices.resize(std::min(choices.size(), kMost));
+  return concat("; did you mean ", join(choices, " or "), all ? "" : " or a similar one", "?");
 }
 
 ConfigSources ConfigOptions::sources(bool environment_needed) const {

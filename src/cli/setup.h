@@ -25,6 +25,10 @@ class ConfigOptions {
  public:
   // Adds --env, --config, --algorithm, --set, --device, --threads, and the given shorthands.
   void add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands = {});
+  // Adds ENV, a word that means the same as --env.
+  void add_word(Arguments& arguments);
+  // Takes ENV as the environment. Throws UsageError if it is none, or if --env is given too.
+  void take_word(const Arguments& arguments);
   // Throws UsageError if an environment is needed and neither --env nor --config was given.
   ConfigSources sources(bool environment_needed = true) const;
 
@@ -35,6 +39,9 @@ class ConfigOptions {
     Shorthand shorthand;
     std::string text;
   };
+  std::string setting_hint(const std::string& name, const std::string& value, bool near) const;
+
+  std::string word_;
   std::vector<std::string> set_;
   std::vector<std::unique_ptr<Value>> values_;
 };

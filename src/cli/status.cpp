@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "src/base/program_name.h"
+#include "src/base/json.h"
 #include "src/base/terminal.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
@@ -38,8 +38,8 @@ class StatusScreen {
 };
 
 // Returns the exit code.
-int follow(const fs::path& run) {
-  const bool live = run::is_live_terminal(STDOUT_FILENO);
+int follow(const fs::path& run, bool json) {
+  const bool live = !json && run::is_live_terminal(STDOUT_FILENO);
   StatusScreen screen;
   std::string before;
   for (;;) {
@@ -48,7 +48,7 @@ int follow(const fs::path& run) {
     if (live) {
       screen.show(now);
     } else if (line != before) {
-      print(line);
+      print(json ? dump(status_json(now)) + "\n" : line);
     }
     before = line;
     if (!now.record.state.is_active()) {
@@ -66,18 +66,20 @@ int show_status(const CommandLine& line) {
                       "Say what a run does, here or on another machine that shares the folder: progress, "
                       "returns, checkpoints. The run is not disturbed.");
   std::string folder;
-  bool follows = false;
-  arguments.word("RUN", folder, "folder of the run");
+  bool follows = false, json = false;
+  arguments.word("RUN", folder, "folder of the run; latest: the newest below runs");
   arguments.flag("--follow", follows,
                  "refresh each second until the run ends; the exit code is 1 if it does not end well");
+  arguments.flag("--json", json, "as JSON; with --follow, one line whenever something changed");
   if (!arguments.parse()) return 0;
   if (folder.empty()) throw UsageError("status needs RUN: the folder of a run");
   const std::vector<fs::path> runs = runs_below(folder);
-  if (runs.size() > 1) {
-    throw UsageError(concat(folder, ": holds ", runs.size(), " runs: name one of them (", program_name(),
-                            " list ", folder, " lists them)"));
+  if (runs.size() > 1) refuse_several(folder, std::to_string(runs.size()));
+  if (follows) return follow(runs.front(), json);
+  if (json) {
+    print(dump(status_json(read_view(runs.front())), 2) + "\n");
+    return 0;
   }
-  if (follows) return follow(runs.front());
   const std::size_t width = ::isatty(STDOUT_FILENO) == 1 ? terminal_columns() : std::string::npos;
   for (const std::string& text : status_lines(read_view(runs.front()), width)) print(text + "\n");
   return 0;

@@ -46,9 +46,9 @@ double speed_of(const StatusView& now) {
   return recent > 0.0 ? recent : now.record.state.number("env_steps_per_s");
 }
 
-double seconds_left_of(const StatusView& now) {
+run::TimeLeft time_left_of(const StatusView& now) {
   const run_report::RunState& state = now.record.state;
-  return run::seconds_left(
+  return run::time_left(
       state.number("env_steps"), state.number("wall_s"),
       {setting_number(now, "trainer.total_steps"), setting_number(now, "trainer.max_seconds")});
 }
@@ -62,8 +62,9 @@ std::string progress_text(const StatusView& now) {
   if (total > 0.0 && std::isfinite(done)) text += run::format_number(" (%.1f %%)", 100.0 * done / total);
   if (const double speed = speed_of(now); std::isfinite(speed))
     text += concat(", ", count_text(speed), " steps/s");
-  const double left = seconds_left_of(now);
-  if (state.is_active() && std::isfinite(left)) text += ", ETA " + run::format_duration(left);
+  const auto [left, by_time] = time_left_of(now);
+  if (state.is_active() && std::isfinite(left))
+    text += (by_time ? ", stops in " : ", ETA ") + run::format_duration(left);
   return text;
 }
 
@@ -168,6 +169,49 @@ std::vector<std::string> status_lines(const StatusView& now, std::size_t table_w
       lines.push_back(without_controls(line));
   }
   return lines;
+}
+
+StatusJson status_json(const StatusView& now) {
+  const run_report::RunState& state = now.record.state;
+  const auto number = [](double value) { return std::isfinite(value) ? StatusJson(value) : StatusJson(); };
+  const auto summary = [&state](const char* key) {
+    const auto found = state.summary.find(key);
+    return found != state.summary.end() && found->is_number() ? *found : StatusJson();
+  };
+  const bool known = state.is_active() && state.lock.process > 0;
+  const auto [left, by_time] = time_left_of(now);
+  StatusJson json = {{"folder", fs::absolute(now.record.folder).lexically_normal().string()},
+                     {"status", state.status},
+                     {"stop_reason", state.text("stop_reason")},
+                     {"active", state.is_active()},
+                     {"process", known ? StatusJson(state.lock.process) : StatusJson()},
+                     {"host", known ? StatusJson(state.lock.host) : StatusJson()},
+                     {"age_s", number(state.age_s)},
+                     {"env", now.record.environment()},
+                     {"algorithm", now.record.algorithms()},
+                     {"device", state.text("device")},
+                     {"workers", summary("workers")},
+                     {"seed", summary("seed")},
+                     {"iterations", summary("iterations")},
+                     {"steps", summary("env_steps")},
+                     {"total_steps", number(setting_number(now, "trainer.total_steps"))},
+                     {"steps_per_s", number(speed_of(now))},
+                     {"seconds_left", state.is_active() ? number(left) : StatusJson()},
+                     {"ends_by", !state.is_active() || std::isnan(left) ? StatusJson()
+                                 : by_time                              ? StatusJson("max_seconds")
+                                                                        : StatusJson("total_steps")}};
+  json["returns"] = StatusJson::object();
+  for (const std::string& policy : now.record.policies())
+    json["returns"][policy] = number(now.record.last_return(policy));
+  json["checkpoint"] = StatusJson();
+  if (now.checkpoint)
+    json["checkpoint"] = {{"iteration", now.checkpoint->counts.iteration},
+                          {"age_s", number(now.checkpoint_age_s)},
+                          {"best", now.checkpoint->best},
+                          {"best_return", number(now.checkpoint->best_return.value_or(std::nan("")))}};
+  json["metrics"] = now.row.is_object() ? now.row : StatusJson();
+  json["evaluation"] = now.evaluated.is_object() ? now.evaluated : StatusJson();
+  return json;
 }
 
 std::string plain_line(const StatusView& now) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "src/cli/output.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -18,12 +19,39 @@ const std::vector<Shorthand> kShorthands = {
     {"--run_dir", "saving.run_dir"},
 };
 
+// Titles of --help.
+const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
+    {"Run",
+     {"--help", "ENV", "--env", "--config", "--algorithm", "--set", "--resume", "--allow_drift",
+      "--warm_start", "--run_dir", "--quiet", "--print_config"}},
+    {"Training",
+     {"--seed", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds", "--stop_return"}},
+    {"Machine", {"--device", "--threads", "--auto_scale", "--strict_device", "--profile"}},
+    {"Workers",
+     {"--num_gpus", "--num_workers", "--num_nodes", "--node_index", "--rendezvous", "--run_id",
+      "--max_restarts"}},
+    {"Time limits of workers",
+     {"--grace_seconds", "--start_seconds", "--step_seconds", "--checkpoint_seconds"}}};
+
+constexpr const char* kFooter =
+    R"(Examples:
+  @ train cartpole                                      into runs/cartpole/
+  @ train tag_gridworld --max_seconds 10m --set env.grid_length=10
+  @ train --resume latest --total_steps 2M              go on with the newest run
+
+Other settings:
+  @ config            lists all that --set takes; `@ config lr` explains one
+  @ envs NAME         lists those of an environment
+  @ train cartpole --print_config     shows their values; docs/configuration.md
+)";
+
 }  // namespace
 
 bool TrainArguments::parse(const CommandLine& line) {
-  Arguments arguments(line, "",
+  Arguments arguments(line, "train",
                       "Train policies in an environment; the run folder gets weights, metrics, configuration "
                       "and checkpoints.");
+  config.add_word(arguments);
   config.add_to(arguments, kShorthands);
   arguments.optional_value(
       "--resume", resume_from, resume, "RUN|CHECKPOINT",
@@ -44,7 +72,10 @@ bool TrainArguments::parse(const CommandLine& line) {
   autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.hidden("--fault", fault);
+  for (const auto& [title, options] : kGroups) arguments.group(title, options);
+  arguments.footer(filled(kFooter, {{"@", line.program}}));
   if (!arguments.parse()) return false;
+  config.take_word(arguments);
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);

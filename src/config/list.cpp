@@ -1,6 +1,6 @@
 // list.cpp: lists the fields of a section as text, for printing, help and documentation.
 #include "src/base/join.h"
-#include "src/config/numbers.h"
+#include "src/config/duration.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -48,7 +48,8 @@ class Lister : public Fields {
     fields_.push_back({name, "number", format(value), format(range), help});
   }
   void operator()(const char* name, double& value, Range range, const char* help) override {
-    fields_.push_back({name, "number", format(value), format(range), help});
+    const char* const type = config::takes_duration(name) ? config::kDurationType : "number";
+    fields_.push_back({name, type, format(value), format(range), help});
   }
   void choice(const char* name, int& value, std::span<const char* const> words, const char* help) override {
     const std::vector<std::string> all(words.begin(), words.end());

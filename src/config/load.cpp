@@ -7,6 +7,7 @@
 #include "src/base/printable.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
+#include "wd/detail/networks.h"
 
 namespace wd {
 namespace config {
@@ -201,7 +202,7 @@ class Loader {
     }
     for (const Node::Entry& entry : layer.tree.entries) {
       if (contains(sections, entry.key)) continue;
-      const std::string near = problems_.full() ? "" : hint(entry.key, sections);
+      const std::string near = problems_.full() ? "" : hint(entry, sections);
       problems_.add(entry.key_place, printable(entry.key), "unknown section" + near);
     }
   }
@@ -303,12 +304,20 @@ class Loader {
     reader.finish();
   }
 
-  // Suggests the nearest section, or the path of a field that was written without its section.
-  std::string hint(const std::string& key, const std::vector<std::string>& sections) {
+  // Suggests the nearest section, or the path of a field that was written without its section: "lr",
+  // "model.fc_dims", "shared.lr".
+  std::string hint(const Node::Entry& entry, const std::vector<std::string>& sections) {
+    std::string key = entry.key;
+    for (const Node* value = &entry.value; value->is_map() && !value->entries.empty();
+         value = &value->entries.front().value)
+      key += "." + value->entries.front().key;
+    const std::size_t dot = key.find('.');
+    const std::string in_policy = dot == std::string::npos ? "" : "policy.NAME" + key.substr(dot);
     for (const std::string& path : all_paths()) {
       if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";
     }
-    return suggestion(key, sections);
+    if (contains(all_paths(), in_policy)) return "; did you mean \"policy." + printable(key) + "\"?";
+    return suggestion(entry.key, sections);
   }
 
   // Gathered once: every section asks for them.
@@ -326,7 +335,10 @@ class Loader {
       policy.learn_by(name);
       add(describe_of(policy), "policy.NAME.");
     }
-    add(describe_of(policy.model), "policy.NAME.model.");
+    for (const std::string& name : network_names()) {
+      policy.model.network = network_settings(name);
+      add(describe_of(policy.model), "policy.NAME.model.");
+    }
     return paths_;
   }
 

@@ -8,6 +8,8 @@
 #include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/base/suggest.h"
+#include "src/config/duration.h"
+#include "src/config/synonyms.h"
 #include "wd/config.h"
 
 namespace wd::config {
@@ -63,16 +65,6 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// Names that other libraries use for some of our keys.
-constexpr std::pair<std::string_view, std::string_view> kElsewhereCalled[] = {
-    {"learning_rate", "lr"},         {"batch_size", "train_batch_size"},
-    {"n_envs", "num_envs"},          {"ent_coef", "entropy_coeff"},
-    {"vf_coef", "vf_loss_coeff"},    {"clip_range", "clip_param"},
-    {"clip_coef", "clip_param"},     {"n_epochs", "num_epochs"},
-    {"update_epochs", "num_epochs"}, {"hidden_sizes", "fc_dims"},
-    {"net_arch", "fc_dims"},         {"total_timesteps", "total_steps"},
-    {"lambda", "gae_lambda"},        {"norm_adv", "normalize_advantage"}};
-
 // Numbers of other libraries that count something else: key, our key of the same section, what to say.
 struct CountedOtherwise {
   std::string_view key, ours, text;
@@ -94,13 +86,9 @@ constexpr CountedOtherwise kCountedOtherwise[] = {
 std::string hint(const std::string& key, const std::vector<std::string>& names,
                  const std::vector<std::string>& elsewhere) {
   for (const CountedOtherwise& other : kCountedOtherwise) {
-    if (key == other.key && std::ranges::find(names, other.ours) != names.end())
-      return concat("; ", other.text);
+    if (key == other.key && contains(names, other.ours)) return concat("; ", other.text);
   }
-  for (const auto& [foreign, ours] : kElsewhereCalled) {
-    if (key == foreign && std::ranges::find(names, ours) != names.end())
-      return "; did you mean \"" + std::string(ours) + "\"?";
-  }
+  if (const std::string ours(our_name(key)); contains(names, ours)) return "; did you mean \"" + ours + "\"?";
   if (nearest_name(key, names).empty()) {
     for (const std::string& path : elsewhere) {
       if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";
@@ -127,12 +115,18 @@ bool Reader::number(const Node& node, const std::string& name, Range range, T& v
   constexpr bool whole = std::is_integral_v<T>;
   T read = 0;
   const bool plain = node.kind == Node::Kind::kScalar && !node.quoted;
-  const Parsed parsed = plain ? parse(node.text, read) : Parsed::kNoNumber;
+  const bool duration = std::is_same_v<T, double> && takes_duration(name);
+  Parsed parsed = Parsed::kNoNumber;
+  if constexpr (std::is_same_v<T, double>) {
+    if (plain && duration) parsed = parse_duration(node.text, read);
+  }
+  if (plain && !duration) parsed = parse(node.text, read);
   if (parsed == Parsed::kGood && in_range(node.text, range, read)) {
     value = read;
     return true;
   }
-  problem(node, name, demand(parsed, whole, range) + (node.quoted ? ", without quotes" : ""));
+  const std::string reason = duration ? demand_duration(parsed, range) : demand(parsed, whole, range);
+  problem(node, name, reason + (node.quoted ? ", without quotes" : ""));
   return false;
 }
 

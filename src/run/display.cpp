@@ -89,9 +89,10 @@ void Display::draw(const Progress& progress, bool ended) {
                                    {steps_text(progress, options_.total_steps), 2},
                                    {format_count(steps_per_s_) + " steps/s", 3}};
   if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 0});
-  const double left = seconds_left(static_cast<double>(progress.counts.env_steps), progress.wall_s,
-                                   {static_cast<double>(options_.total_steps), options_.max_seconds});
-  if (!ended && !progress.last && std::isfinite(left)) fields.push_back({"eta " + format_duration(left), 1});
+  const auto [left, by_time] = time_left(static_cast<double>(progress.counts.env_steps), progress.wall_s,
+                                         {static_cast<double>(options_.total_steps), options_.max_seconds});
+  if (!ended && !progress.last && std::isfinite(left))
+    fields.push_back({(by_time ? "stops in " : "eta ") + format_duration(left), 1});
   fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
 
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');

@@ -89,7 +89,7 @@ def environments():
 def test_every_command_and_option_of_the_help_is_completed_and_in_the_manual(scripts, complete):
     names = commands()
     assert {"train", "eval", "doctor", "reproduce", "completion", "man"} <= set(names)
-    assert list(answer("")[1]) == complete("wdtrain ") == names
+    assert list(answer("")[1]) == complete("wdtrain ") == [*names, "export", "convert"]
     manual = (scripts / "wdtrain.1").read_text().replace("\\-", "-")
     for command in names:
         listed = options(command)
@@ -131,6 +131,8 @@ def test_every_command_and_option_of_the_help_is_completed_and_in_the_manual(scr
     ("wdtrain --env cartpole --set env.grid_l", []),
     ("wdtrain --env tag_gridworld --set env.grid_l", ["env.grid_length="]),
     ("wdtrain --set env.grid_l", ["env.grid_length=", "env.grid_length="]),
+    ("wdtrain train cartp", ["cartpole"]),
+    ("wdtrain config trainer.see", ["trainer.seed"]),
     ("wdtrain eval --set trainer.see", []),
     ("wdtrain eval --run r --set env.grid_l", ["env.grid_length=", "env.grid_length="]),
 ])

@@ -3,6 +3,7 @@ bytes when repeated."""
 
 import json
 import os
+import re
 import shutil
 
 import numpy
@@ -303,3 +304,66 @@ def test_an_environment_without_opponents(cartpole_run):
     assert (done.returncode, "here cart is alone" in done.stderr, "give --policy cart=random" in done.stderr) == (2, True, True), done.stderr
     done = wdtrain("eval", "--run", cartpole_run, "--policy", "cart=scripted")
     assert (done.returncode, "has no scripted player" in done.stderr) == (2, True)
+
+
+def test_one_command_compares_with_other_players_in_its_place(cartpole_run, tag_run):
+    result = evaluate(cartpole_run, "--episodes", 10, "--compare")
+    assert set(result["compared"]) == {"trained", "random"} and "length" not in result, "cartpole has no script"
+    for player, match in result["compared"].items():
+        alone = evaluate(cartpole_run, "--episodes", 10, "--policy", f"cart={player}")
+        assert match == {key: alone[key] for key in match} and match["players"] == {"cart": player}
+    result = evaluate(tag_run, "--episodes", 4, "--compare")["compared"]
+    assert {player: match["players"] for player, match in result.items()} == \
+        {player: {"tagger": player, "runner": player} for player in ("trained", "random", "scripted")}
+    heading, *rows = output("eval", cartpole_run, "--episodes", 10, "--compare").splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["trained", "trained", "random", "random"]
+    for other in (["--opponent", "random"], ["--policy", "cart=random"]):
+        done = wdtrain("eval", cartpole_run, "--compare", *other)
+        assert (done.returncode, "--compare chooses the players" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder_of_runs(cartpole_run, tmp_path_factory):
+    """Two runs below runs/, of which `new` wrote a checkpoint last."""
+    place = tmp_path_factory.mktemp("several")
+    for name in ("old", "new"):
+        shutil.copytree(cartpole_run, place / "runs" / "deeper" / name, symlinks=True)
+        seconds = {"old": 1e9, "new": 2e9}[name]
+        os.utime(place / "runs" / "deeper" / name / "checkpoints", (seconds, seconds))
+    return place
+
+
+@pytest.mark.parametrize("command", [["eval", "{}"], ["eval", "--run", "{}"], ["play", "{}"], ["record", "{}", "--out", "x", "--steps", "64"], ["status", "{}"],
+                                     ["reproduce", "{}"], ["--resume", "{}"], ["train", "cartpole", "--warm_start", "{}", "--quiet"], ["eval", "runs/deeper/old", "--policy", "cart={}"]], ids=" ".join)
+def test_a_folder_of_several_runs_is_refused_everywhere(folder_of_runs, command):
+    before = sorted(folder_of_runs.rglob("*"))
+    for folder in ("runs", "runs/deeper"):
+        done = wdtrain(*(word.format(folder) for word in command), cwd=folder_of_runs)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert re.fullmatch(rf"error: {folder}: holds 2 runs: name one of them \(\S+ list {folder} lists them\)\n", done.stderr), done.stderr
+    assert sorted(folder_of_runs.rglob("*")) == before
+
+
+def test_latest_is_the_run_that_wrote_a_checkpoint_last(folder_of_runs):
+    def ask(*command):
+        return output(*command, cwd=folder_of_runs)
+    assert json.loads(ask("eval", "latest", "--json", "--episodes", 2))["run"] == "runs/deeper/new"
+    assert json.loads(ask("status", "latest", "--json"))["folder"] == str(folder_of_runs / "runs/deeper/new")
+    assert "runs/deeper/new-again" in ask("reproduce", "latest", "--print")
+    assert "runs/deeper/new/rollout.html (" in ask("play", "--run", "latest")
+    assert "below recorded" in ask("record", "latest", "--out", "recorded", "--steps", 64)
+    assert ask("report", "latest", "--out", "one.html").startswith("1 run in 1 group")
+    ask("train", "cartpole", "--warm_start", "latest", "--quiet", "--total_steps", 1024, "--run_dir", "warm", "--device", "cpu")
+    done = wdtrain("--resume", "latest", cwd=folder_of_runs)
+    assert (done.returncode, "run runs/deeper/new has finished" in done.stderr + done.stdout) == (0, True), done
+
+
+def test_latest_of_nothing(tmp_path):
+    for command in (["eval", "latest"], ["play", "latest"], ["status", "latest"], ["report", "latest"], ["reproduce", "latest"], ["record", "latest", "--out", "x", "--steps", "1"]):
+        done = wdtrain(*command, cwd=tmp_path)
+        assert (done.returncode, "latest: there is no run with checkpoints below the folder runs" in done.stderr) == (2, True), done.stderr
+
+
+def test_the_only_run_of_a_folder(cartpole_run):
+    arguments = ["--json", "--device", "cpu", "--episodes", 3]
+    assert output("eval", cartpole_run.parent, *arguments) == output("eval", cartpole_run, *arguments)

@@ -15,9 +15,38 @@ WRONG = {
     "another library's key": (["--env", "cartpole", "-s", "policy.shared.learning_rate=1"], 'unknown key; did you mean "lr"?'),
     "a folder as a file": (["--config", "/tmp"], "/tmp: is a folder: name a file"),
     "command": (["envz"], 'there is no command \'envz\'; did you mean "envs"?'),
+    "export almost": (["exprot"], 'did you mean "export"?'),
     "environment as command": (["cartpole"], 'did you mean "--env cartpole"?'),
     "environment": (["--env", "cart_pole"], 'unknown environment \'cart_pole\'; did you mean "cartpole"?'),
     "option": (["--env", "cartpole", "--num_env", "3"], 'unknown option --num_env; did you mean "--num_envs"?'),
+    "a setting as an option": (["--env", "cartpole", "--lr", "1e-3"], "unknown option --lr; did you mean --set policy.shared.lr=1e-3?\n"),
+    "a setting as an option, with =": (["train", "cartpole", "--lr=1e-3"], "did you mean --set policy.shared.lr=1e-3?\n"),
+    "a setting of several policies": (["--env", "tag_continuous", "--lr", "1"], "did you mean --set policy.tagger.lr=1 or --set policy.runner.lr=1?\n"),
+    "a setting without an environment": (["--lr", "1e-3"], "did you mean --set policy.NAME.lr=1e-3?\n"),
+    "a setting almost": (["--env", "cartpole", "--num_epoch", "3"], "did you mean --set policy.shared.num_epochs=3?\n"),
+    "a setting in several sections": (["--env", "cartpole", "--every", "3"], "did you mean --set eval.every=3 or --set play.every=3?\n"),
+    "a setting for a shell": (["--env", "cartpole", "--fc_dims", "[64, 64]"], "did you mean --set 'policy.shared.model.fc_dims=[64, 64]'?\n"),
+    "another library's option": (["--env", "cartpole", "--steps", "1000"], "unknown option --steps; did you mean --total_steps 1000?\n"),
+    "another library's setting": (["--env", "cartpole", "--epochs", "3"], "did you mean --set policy.shared.num_epochs=3?\n"),
+    "dashes": (["--env", "cartpole", "--max-seconds", "3"], "did you mean --max_seconds 3?\n"),
+    "an option for a number": (["--env", "cartpole", "--sed", "3"], 'unknown option --sed; did you mean "--seed"?\n'),
+    "an option for a setting": (["--env", "cartpole", "--sed", "a.b=3"], 'unknown option --sed; did you mean "--set"?\n'),
+    "no such option": (["--env", "cartpole", "--zzzzzz", "3"], "unknown option --zzzzzz; see wdtrain train --help\n"),
+    "the option of tests": (["--env", "cartpole", "--faul", "3"], "unknown option --faul; see wdtrain train --help\n"),
+    "no such option of a command": (["eval", "x", "--lr", "3"], "unknown option --lr; see wdtrain eval --help\n"),
+    "a key of a model": (["--env", "cartpole", "-s", "model.fc_dims=[64]"], 'model: unknown section; did you mean "policy.NAME.model.fc_dims"?\n'),
+    "a key of another network": (["--env", "cartpole", "-s", "model.width=64"], 'model: unknown section; did you mean "policy.NAME.model.width"?\n'),
+    "a key of a policy": (["--env", "cartpole", "-s", "shared.lr=1"], 'shared: unknown section; did you mean "policy.shared.lr"?\n'),
+    "a key of a policy's model": (["--env", "cartpole", "-s", "shared.model.fc_dims=[1]"], 'did you mean "policy.shared.model.fc_dims"?\n'),
+    "a section without quotes": (["--env", "cartpole", "--set", "policy={shared:", "{lr:", "1e-3}}"], "quote it: --set 'policy={shared: {lr: 1e-3}}'; see"),
+    "a list without quotes": (["train", "--set=policy.shared.model.fc_dims=[64,", "64]", "-e", "cartpole"], "quote it: --set 'policy.shared.model.fc_dims=[64, 64]'; see"),
+    "a word that is no environment": (["train", "cartpol"], 'there is no environment of that name; did you mean "cartpole"? ('),
+    "two environments": (["train", "cartpole", "--env", "acrobot"], "give cartpole or --env acrobot, not both\n"),
+    "two words": (["train", "cartpole", "acrobot"], "unexpected argument 'acrobot'; see wdtrain train --help\n"),
+    "a week": (["--env", "cartpole", "--max_seconds", "1w"], "trainer.max_seconds = 1w: must be seconds, or as 90s, 10m, 1.5h; in seconds [0, 1e9]\n"),
+    "less than no time": (["--env", "cartpole", "--max_seconds=-1h"], "trainer.max_seconds = -1h: must be in [0, 1e9] seconds\n"),
+    "a duration of an option": (["--env", "cartpole", "--step_seconds", "1x"], "--step_seconds 1x: must be seconds, or as 90s, 10m, 1.5h; in seconds [0.1, 1e6]\n"),
+    "no such setting": (["config", "lrr"], "there is no setting 'lrr'; did you mean \"lr\"? ("),
     "option of a command": (["trace", "--skript", "x"], 'unknown option --skript; did you mean "--script"?'),
     "stray word": (["--env", "cartpole", "stray"], "unexpected argument 'stray'"),
     "no value": (["--env"], "--env"),
@@ -41,7 +70,7 @@ WRONG = {
     "bench mode": (["bench", "--env", "cartpole", "--mode", "trian"], 'did you mean "train"?'),
     "bench seconds": (["bench", "--env", "cartpole", "--seconds", "0"], "--seconds 0: must be in (0, 1e6]"),
     "eval without a run": (["eval"], "eval needs RUN, a run's folder"),
-    "eval of no run": (["eval", "--run", "/"], "it has no config.yaml"),
+    "eval of no run": (["eval", "--run", "."], "it has no config.yaml"),
 }
 
 
@@ -80,6 +109,59 @@ def test_help_lists_options(command):
 @pytest.mark.parametrize("command", ["train", "check"])
 def test_help_may_stand_before_the_command(command):
     assert output("--help", command) == output(command, "--help")
+
+
+def test_help_of_training_has_groups_examples_and_the_way_to_settings():
+    text = output("train", "--help")
+    titles = re.findall(r"^(\w[\w ]*):$", text, re.M)
+    assert sorted(titles) == sorted(["Positionals", "Run", "Machine", "Training", "Workers", "Time limits of workers", "Examples", "Other settings"])
+    assert "--fault" not in text and "\n\n\n" not in text
+    examples = text.split("Examples:\n")[1].split("\n\n")[0].splitlines()
+    assert len(examples) == 3
+    for way in ("wdtrain config ", "wdtrain envs NAME", "--print_config", "docs/configuration.md"):
+        assert way in text.split("Other settings:\n")[1]
+        assert way in output("--help")
+
+
+def test_examples_of_the_help_are_accepted(tmp_path):
+    lines = output("train", "--help").split("Examples:\n")[1].splitlines()[:2] + output("--help").split("Examples:\n")[1].splitlines()[:1]
+    for line in lines:
+        words = line.split("   into")[0].split()[1:]
+        output(*words, "--print_config", cwd=tmp_path)
+
+
+def test_an_environment_may_be_a_word(tmp_path):
+    settings = output("train", "cartpole", "--print_config", "--seed", 3)
+    assert settings == output("--env", "cartpole", "--print_config", "--seed", 3)
+    assert settings == output("train", "--seed", 3, "cartpole", "--env", "cartpole", "--print_config")
+    output("train", "cartpole", "--total_steps", 1024, "--run_dir", tmp_path / "run", "--quiet", "--device", "cpu")
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("text, seconds", [("90", "90"), ("90s", "90"), ("10m", "600"), ("1h", "3600"), ("1.5h", "5400"), ("1d", "86400"), ("1k", "1000"), ("0", "0")])
+def test_durations(tmp_path, text, seconds):
+    (tmp_path / "mine.yaml").write_text(f"name: cartpole\ntrainer: {{max_seconds: {text}}}\n")
+    for arguments in (["--env", "cartpole", "--max_seconds", text], ["--env", "cartpole", "--set", f"trainer.max_seconds={text}"], ["--config", tmp_path / "mine.yaml"]):
+        assert re.search(rf"^  max_seconds: {seconds} ", output(*arguments, "--step_seconds", text if seconds != "0" else "1m", "--print_config"), re.M), arguments
+
+
+def test_a_setting_is_explained():
+    text = output("config", "policy.*.clip_param")
+    assert text.startswith("policy.NAME.clip_param\n  meaning  ") and "\n  default  " in text and "PPO 0.2" in text
+    assert text == output("config", "clip_param") == output("config", "policy.runner.clip_param") == output("config", "clip_range")
+    assert output("config", "trainer.max_seconds") == "trainer.max_seconds\n  meaning  stop after this time [s]; 0: no limit\n  type     duration\n" \
+        "  range    [0, 1e9]\n  default  0\n  set it   --set trainer.max_seconds=VALUE\n"
+    assert output("config", "max_seconds").count("set it") == 2, "of training and of its search"
+    assert "  default  20\n" in output("config", "env.grid_length", "--env", "tag_gridworld")
+    assert "policy.shared.lr\n" in output("config", "lr", "--env", "cartpole")
+
+
+def test_all_settings_are_listed_with_the_keys_of_the_documentation():
+    listed = [line.split()[0] for line in output("config").splitlines()[1:]]
+    for path in ("trainer.num_envs", "policy.NAME.lr", "policy.NAME.model.fc_dims", "policy.NAME.model.width", "autoscale.objective"):
+        assert path in listed
+    keys = re.findall(r"^\| `(\w+)` \|", open(os.path.join(os.environ["WD_SOURCE_DIR"], "docs/configuration.md")).read().split("<!-- begin generated -->")[1], re.M)
+    assert {path.rsplit(".", 1)[1] for path in listed} >= set(keys) - {"algorithm_settings"}
 
 
 def test_help_does_not_promise_several_settings_for_one_option():

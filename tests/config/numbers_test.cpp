@@ -7,6 +7,8 @@
 #include <cstring>
 #include <random>
 
+#include "src/config/duration.h"
+
 namespace wd::config {
 namespace {
 
@@ -122,6 +124,28 @@ TEST(Numbers, Ranges) {
   EXPECT_EQ(format(Range{}), "");
   EXPECT_EQ(format(Range{0, 16'777'216}), "[0, 16777216]");
   EXPECT_EQ(format(Range{-1e30, 0.5}), "[-1e30, 0.5]");
+}
+
+TEST(Durations, HaveUnits) {
+  const std::pair<const char*, double> good[] = {{"90", 90},   {"90s", 90},    {"10m", 600},  {"1.5h", 5400},
+                                                 {"1h", 3600}, {"2d", 172800}, {"1e3", 1000}, {"1k", 1000},
+                                                 {"0", 0},     {"0s", 0},      {"1ks", 1000}, {"1M", 1e6},
+                                                 {"-1m", -60}, {".5h", 1800},  {"1_0m", 600}};
+  for (const auto& [text, expected] : good) {
+    double seconds = -1.0;
+    EXPECT_EQ(parse_duration(text, seconds), Parsed::kGood) << text;
+    EXPECT_EQ(seconds, expected) << text;
+  }
+  for (const char* text : {"", "s", "h", "1w", "1 h", "1hh", "1h30m", "1H", "one", "1min", "0x1s"}) {
+    double seconds = -1.0;
+    EXPECT_EQ(parse_duration(text, seconds), Parsed::kNoNumber) << text;
+    EXPECT_EQ(seconds, -1.0) << text;
+  }
+  double seconds = -1.0;
+  EXPECT_EQ(parse_duration("nan", seconds), Parsed::kNotFinite);
+  EXPECT_EQ(parse_duration("1e308d", seconds), Parsed::kTooLarge);
+  EXPECT_EQ(parse_duration("010s", seconds), Parsed::kLeadingZero);
+  EXPECT_EQ(seconds, -1.0);
 }
 
 }  // namespace

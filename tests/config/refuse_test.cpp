@@ -279,6 +279,12 @@ TEST_F(Refuse, NamesAndOptions) {
             "--set: env.grid_length = (empty): must be a number, in (0, 1e4]");
   EXPECT_EQ(refusal(good, {"trainer.sed=3"}), "--set: trainer.sed: unknown key; did you mean \"seed\"?");
   EXPECT_EQ(refusal(good, {"seed=3"}), "--set: seed: unknown section; did you mean \"trainer.seed\"?");
+  EXPECT_EQ(refusal(good, {"model.fc_dims=[8]"}),
+            "--set: model: unknown section; did you mean \"policy.NAME.model.fc_dims\"?");
+  EXPECT_EQ(refusal(good, {"model={fc_dims: [8]}"}),
+            "--set: model: unknown section; did you mean \"policy.NAME.model.fc_dims\"?");
+  EXPECT_EQ(refusal(good, {"tagger.lr=1"}),
+            "--set: tagger: unknown section; did you mean \"policy.tagger.lr\"?");
   EXPECT_EQ(refusal(good, {"name=x"}), "--set: name: the environment is chosen by --env");
   EXPECT_EQ(refusal(good, {"trainer.seed=[1"}), "--set: trainer.seed = [1: not a YAML value");
   EXPECT_EQ(refusal(good, {"policy.taggr.lr=1"}),

@@ -89,7 +89,8 @@ class Draw {
     if (field.type == "list of int") return one_of<std::string>({"[]", "[8]", "[16, 32]"});
     const double now = std::atof(field.value.c_str());
     if (field.type == "int") return std::to_string(std::lround(now * one_of<double>({1, 2, 3})) + below(2));
-    if (field.type == "number") return std::to_string(now * one_of<double>({0.5, 0.123, 0.9}));
+    if (field.type == "number" || field.type == "duration")
+      return std::to_string(now * one_of<double>({0.5, 0.123, 0.9}));
     if (field.type == "schedule") return one_of<std::string>({"0.1", "[[0, 0.2], [1000, 0.013]]", "1e-05"});
     if (field.type.find(" | ") == std::string::npos) return "";
     std::vector<std::string> words;

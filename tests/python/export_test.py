@@ -230,6 +230,7 @@ def test_the_command(folder, capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["--run", "{folder}/none", "--format", "onnx"], "not a run's folder"),
     (["--run", "{folder}/heads", "--format", "onnx"], "name a policy: runner, tagger"),
+    (["{folder}/heads", "--format", "onnx"], "name a policy: runner, tagger"),
     (["--run", "{folder}/mlp", "--format", "torchscript", "--out", "/proc/x.pt"], "/proc/x.pt: cannot be written"),
     (["--run", "{folder}/mlp", "--format", "onnx", "--out", "/proc/x.onnx"], "/proc/x.onnx: cannot be written"),
     (["--run", "{folder}/mlp", "--format", "safetensors", "--sample"], "has weights only"),

@@ -99,6 +99,17 @@ TEST(Display, OnePlainLineAnInterval) {
   EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr("3.0 GiB"), Not(HasSubstr("eta"))));
 }
 
+TEST(Display, SaysWhenTheTimeEndsBeforeTheSteps) {
+  Ends ends;
+  open_pipe(ends);
+  Display early({.total_steps = 100'000, .max_seconds = 6.0, .descriptor = ends.write_end});
+  early.show(progress_at(1));
+  EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr(" | stops in 5s | "), Not(HasSubstr("eta"))));
+  Display late({.total_steps = 100'000, .max_seconds = 60.0, .descriptor = ends.write_end});
+  late.show(progress_at(1));
+  EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr(" | eta 9s | "), Not(HasSubstr("stops"))));
+}
+
 TEST(Display, RedrawsInPlace) {
   Ends ends;
   open_terminal(ends, 120);
@@ -106,7 +117,7 @@ TEST(Display, RedrawsInPlace) {
   display.show(progress_at(1));
   const std::string first = ends.text();
   EXPECT_THAT(first, StartsWith("\r \x1b[J\riteration 1 | 10.0k steps | "));
-  EXPECT_THAT(first, HasSubstr("eta 1m39s"));
+  EXPECT_THAT(first, HasSubstr("stops in 1m39s"));
   EXPECT_THAT(first, Not(HasSubstr("\n")));
   Progress soon = progress_at(1);
   soon.counts.iteration = 2;

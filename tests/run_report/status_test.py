@@ -54,6 +54,41 @@ def test_eta_and_percent_of_a_running_run(tmp_path):
     assert found["progress"] == "iteration 100, 10.0k of 100k steps (10.0 %), 2.00k steps/s, ETA 7m30s"  # 90,000 at 200/s, the mean speed
 
 
+def locked(run, *arguments):
+    """status of a run that a process uses."""
+    with open(run / ".lock", "w") as lock:
+        lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+        lock.flush()
+        subprocess.run(["flock", "-x", "-n", str(lock.fileno())], pass_fds=[lock.fileno()], check=True)
+        return output("status", run, *arguments)
+
+
+def test_a_time_limit_that_ends_the_run_first(tmp_path):
+    run = make_run(tmp_path / "run", {"shared/entropy": [1.0] * 100, "time/env_steps_per_s": [2000.0] * 100}, status="running")
+    text = (run / "config.yaml").read_text()
+    wall = json.loads((run / "summary.json").read_text())["wall_s"]
+    for limit, words, ends_by in ((wall + 20, "stops in 20s", "max_seconds"), (wall + 1e6, "ETA 7m30s", "total_steps")):
+        (run / "config.yaml").write_text(text.replace("max_seconds: 0\n", f"max_seconds: {limit}\n", 1))
+        assert fields(locked(run))["progress"].endswith(f" steps/s, {words}")
+        found = json.loads(locked(run, "--json"))
+        assert found["ends_by"] == ends_by and found["seconds_left"] == pytest.approx(20 if ends_by == "max_seconds" else 450)
+        assert (found["status"], found["process"], found["host"]) == ("running", os.getpid(), os.uname().nodename)
+
+
+def test_json(tmp_path):
+    output(*SHORT, "--total_steps", 800, "--run_dir", tmp_path / "run", "--set", "eval.every=5", "--set", "eval.episodes=5")
+    found = json.loads(output("status", tmp_path / "run", "--json"))
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    expected = {"folder": str(tmp_path / "run"), "status": "finished", "stop_reason": "total_steps", "active": False, "process": None, "host": None, "env": "cartpole",
+                "algorithm": "PPO", "device": "cpu", "workers": 1, "seed": 1, "iterations": 10, "steps": 800, "total_steps": 800, "seconds_left": None, "ends_by": None}
+    assert {key: found[key] for key in expected} == expected
+    assert found["metrics"] == rows[-1] == found["evaluation"]
+    assert found["returns"] == {"shared": pytest.approx(rows[-1]["shared/recent_return"])}
+    assert found["checkpoint"]["iteration"] == 10 and 0 <= found["checkpoint"]["age_s"] < 600 and 0 <= found["age_s"] < 600
+    (line,) = output("status", tmp_path / "run", "--json", "--follow").splitlines()
+    assert json.loads(line)["status"] == "finished"
+
+
 def test_following_a_run_to_its_end(tmp_path):
     process = demo(tmp_path / "run", 18, 100)
     done = wdtrain("status", tmp_path / "run", "--follow")

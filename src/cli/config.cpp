@@ -1,0 +1,117 @@
+// config.cpp: `wdtrain config [SETTING]...`: explains settings: type, range, default and meaning.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "src/base/program_name.h"
+#include "src/base/suggest.h"
+#include "src/cli/description.h"
+#include "src/cli/output.h"
+#include "src/cli/setup.h"
+#include "src/config/setting_table.h"
+#include "src/config/synonyms.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+namespace {
+
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> parts;
+  std::istringstream in(path);
+  for (std::string part; std::getline(in, part, '.');) parts.push_back(part);
+  return parts;
+}
+
+// Whether the word is the path or its end. In the word, * stands for any text of a part; in the path, NAME
+// stands for any policy.
+bool names(const std::string& word, const std::string& path) {
+  const std::vector<std::string> wanted = parts_of(word), parts = parts_of(path);
+  if (wanted.empty() || wanted.size() > parts.size()) return false;
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const std::string& part = parts[parts.size() - wanted.size() + k];
+    if (part != "NAME" && ::fnmatch(wanted[k].c_str(), part.c_str(), 0) != 0) return false;
+  }
+  return true;
+}
+
+// A setting, and its default in words.
+struct Explained {
+  FieldInfo field;
+  std::string defaults;
+};
+
+// Those of an environment, with the values that it begins with, or those of all.
+std::vector<Explained> settings_to_explain(const ConfigSources& sources) {
+  std::vector<Explained> all;
+  if (!sources.env.empty() || !sources.file.empty()) {
+    for (const FieldInfo& field : settings_of(sources)) all.push_back({field, field.value});
+    return all;
+  }
+  std::vector<FieldInfo> others = general_settings();
+  for (const SettingSection& section : setting_table()) {
+    for (const SettingRow& row : section.rows) {
+      Explained one{row.field, row.field.value};
+      one.field.name = section.path + "." + row.field.name;
+      std::vector<std::string> each;
+      for (const auto& [algorithm, value] : row.of_algorithms) each.push_back(algorithm + " " + value);
+      if (!each.empty()) one.defaults = join(each);
+      std::erase_if(others, [&](const FieldInfo& field) { return field.name == one.field.name; });
+      all.push_back(std::move(one));
+    }
+  }
+  for (const FieldInfo& field : others) all.push_back({field, field.value});  // of other networks
+  return all;
+}
+
+std::string explanation(const Explained& one) {
+  std::vector<std::vector<std::string>> rows = {{"meaning", one.field.help}, {"type", one.field.type}};
+  if (!one.field.range.empty()) rows.push_back({"range", one.field.range});
+  rows.push_back({"default", one.defaults});
+  rows.push_back({"set it", concat("--set ", one.field.name, "=VALUE")});
+  return one.field.name + "\n" + table(rows, 2);
+}
+
+// Throws UsageError if the word names no setting.
+std::vector<Explained> explained_by(const std::string& word, const std::vector<Explained>& all) {
+  std::vector<Explained> found;
+  const std::string ours(config::our_name(word));
+  for (const Explained& one : all)
+    if (names(ours.empty() ? word : ours, one.field.name)) found.push_back(one);
+  if (!found.empty()) return found;
+  std::vector<std::string> keys;
+  for (const Explained& one : all) {
+    keys.push_back(one.field.name);
+    keys.push_back(one.field.name.substr(one.field.name.rfind('.') + 1));
+  }
+  throw UsageError(concat("there is no setting '", word, "'", did_you_mean(word, keys), " (`",
+                          program_command(), " config` lists them, `", program_command(),
+                          " config --env NAME` with those of an ", "environment)"));
+}
+
+}  // namespace
+
+int explain_config(const CommandLine& line) {
+  Arguments arguments(line, "config",
+                      "Explain settings, which --set and YAML files take: type, range, default and meaning. "
+                      "Without SETTING: list them.");
+  std::vector<std::string> words;
+  ConfigSources sources{.search = config_folders()};
+  arguments.word("SETTING", words, "path or end of a path, as lr, model.fc_dims or 'policy.*.lr'");
+  arguments.option("-e,--env", sources.env, "NAME", "environment, whose parameters and defaults are shown");
+  if (!arguments.parse()) return 0;
+  const std::vector<Explained> all = settings_to_explain(sources);
+  std::string text;
+  for (const std::string& word : words)
+    for (const Explained& one : explained_by(word, all))
+      text += (text.empty() ? "" : "\n") + explanation(one);
+  if (words.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"SETTING", "DEFAULT", "MEANING"}};
+    for (const Explained& one : all) rows.push_back({one.field.name, one.field.value, one.field.help});
+    text = table(rows, 0);
+  }
+  print(text);
+  return 0;
+}
+
+}  // namespace wd::cli

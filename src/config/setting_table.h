@@ -1,0 +1,29 @@
+// setting_table.h: every setting beside the parameters of environments, with its defaults. It is what
+// docs/configuration.md and `wdtrain config` show.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wd/config.h"
+
+namespace wd {
+
+struct SettingRow {
+  FieldInfo field;  // `name` is the key within the section
+  // The default of each algorithm that has the setting, if they differ or not all algorithms have it.
+  std::vector<std::pair<std::string, std::string>> of_algorithms;
+};
+
+struct SettingSection {
+  std::string path;  // "trainer", "policy.NAME.model"
+  std::vector<SettingRow> rows;
+};
+
+std::vector<SettingSection> setting_table();
+
+// All of them with their paths as names, and settings of all networks; policies are called NAME.
+std::vector<FieldInfo> general_settings();
+
+}  // namespace wd
