@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench"))
 import gate  # noqa: E402
 
 SCRIPT = pathlib.Path(gate.__file__)

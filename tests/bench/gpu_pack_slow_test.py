@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
+SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench/gpu.sh"
 
 # Everything that a copy of the tracked files has and the pack does not.
 TRACKED = ["configs", "envs", "tests"]
@@ -22,15 +22,15 @@ def test_a_pack_works_in_another_folder(tmp_path):
     source, build, there = SCRIPT.parents[2], Path(os.environ["WD_BUILD_DIR"]), tmp_path / "there"
     for name in TRACKED:
         shutil.copytree(source / name, there / name)
-    packed = subprocess.run([source / "tests/bench/gpu_pack.sh", "--build_dir", build, "--out", there / ".gpu", "--emulated"], capture_output=True, text=True)
+    packed = subprocess.run([source / "tools/bench/gpu_pack.sh", "--build_dir", build, "--out", there / ".gpu", "--emulated"], capture_output=True, text=True)
     assert packed.returncode == 0, packed.stderr
     megabytes = sum(path.stat().st_size for path in (there / ".gpu").rglob("*") if path.is_file() and not path.is_symlink() and "emulated" not in path.name) / 1e6
     assert megabytes < 25, packed.stdout  # 64 MB can be carried at once, with the tracked files
     hidden = [build, *{path.resolve().parent for path in Path("/usr/local").glob("cuda*/lib64")}]
     hide = " && ".join(f"mount -t tmpfs none {folder}" for folder in hidden)
-    work = f"""cd {there} && . .gpu/there.sh && tests/bench/gpu.sh --device emulated --no_build --call 1 --out results
+    work = f"""cd {there} && . .gpu/there.sh && tools/bench/gpu.sh --device emulated --no_build --call 1 --out results
         code=$?; [ $code = 3 ] || exit $code
-        tests/bench/gpu.sh --device emulated --no_build --parts peers,check,bench,tests --out results
+        tools/bench/gpu.sh --device emulated --no_build --parts peers,check,bench,tests --out results
         code=$?; [ $code = 3 ] || exit $code"""
     script = f"mount --make-rprivate / && {hide} || exit 77\n{work}"
     done = subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, timeout=500,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench"
+FOLDER = Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench"
 sys.path.insert(0, str(FOLDER))
 import model  # noqa: E402
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/peers"))
+sys.path.insert(0, str(Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench/peers"))
 import side_by_side  # noqa: E402
 
 
@@ -59,6 +59,6 @@ def test_the_commit_is_said_without_git(monkeypatch, tmp_path):
 
 
 def test_tf32_needs_a_gpu():
-    script = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/peers/tag_continuous_jax.py"
+    script = Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench/peers/tag_continuous_jax.py"
     done = subprocess.run([sys.executable, script, "--precision", "tf32"], capture_output=True, text=True)
     assert done.returncode == 1 and "needs --device gpu" in done.stderr

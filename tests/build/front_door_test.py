@@ -149,20 +149,20 @@ def test_a_change_of_what_runs_on_gpu_machines_adds_its_slow_test(machine, tmp_p
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True)
 
     def slow():
-        return [call for call in machine("test")["tested"] if "gpu_pack_slow_test" in call]
+        return [call for call in machine("test")["tested"] if "gpu_(pack|script)_slow_test" in call]
 
-    (tmp_path / "tests/bench").mkdir()
+    (tmp_path / "tools/bench").mkdir(parents=True)
     git("init", "-b", "main")
-    for name in ("wd", "tests/bench/gpu.sh"):
+    for name in ("wd", "tools/bench/gpu.sh"):
         (tmp_path / name).open("a").write("# 1\n")
-        git("add", "wd", "tests/bench")
+        git("add", "wd", "tools/bench")
         git("commit", "-m", name)
     assert len(slow()) == 1
     (tmp_path / "wd").open("a").write("# 2\n")
     git("commit", "-am", "other")
     assert slow() == []
     git("checkout", "-b", "work")
-    (tmp_path / "tests/bench/gpu.sh").open("a").write("# 2\n")
+    (tmp_path / "tools/bench/gpu.sh").open("a").write("# 2\n")
     assert len(slow()) == 1
     git("commit", "-am", "changed")
     assert len(slow()) == 1

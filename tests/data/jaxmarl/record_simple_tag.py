@@ -1,6 +1,6 @@
 """Plays scripted episodes of JaxMARL's MPE_simple_tag_v3 and writes simple_tag.npz, which tests/envs/simple_tag_oracle_test.py reads.
 
-    tests/bench/peers/setup.sh && .venv-peers/bin/python tests/data/jaxmarl/record_simple_tag.py
+    tools/bench/peers/setup.sh && .venv-peers/bin/python tests/data/jaxmarl/record_simple_tag.py
 
 jax is not a dependency of the tests, hence the record. Of each case: the parameters as JSON, the start, and step by step actions,
 positions, velocities, rewards, and the observations of all agents, one after the other. Everything is float32, as JaxMARL computes it.
