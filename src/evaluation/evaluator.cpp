@@ -53,7 +53,14 @@ std::vector<Match> matches_against(const Match& match, SidePlayer::Kind opponent
 
 WeightsSource weights_of(std::filesystem::path run) {
   return [run = std::move(run)](Policy& policy, const PolicySettings& settings) {
-    load_weights(policy, run / "weights" / (settings.name + ".safetensors"));
+    const std::filesystem::path file = run / "weights" / (settings.name + ".safetensors");
+    const std::filesystem::path newest = run / "checkpoints/latest";
+    std::error_code unreadable;
+    if (!std::filesystem::exists(file, unreadable) && std::filesystem::exists(newest, unreadable))
+      throw UsageError(concat(file.string(),
+                              ": there is no such file; the run is under way, or has not saved ",
+                              "weights: name ", newest.string()));
+    load_weights(policy, file);
   };
 }
 

@@ -68,7 +68,11 @@ std::filesystem::path recorded_part(const std::filesystem::path& folder, std::in
 RecordingWriter::RecordingWriter(std::filesystem::path folder, const PolicyBuffers& buffers,
                                  TensorMetadata metadata, std::int64_t steps, std::int64_t part_bytes)
     : folder_(std::move(folder)), buffers_(buffers), metadata_(std::move(metadata)), steps_(steps) {
-  std::filesystem::create_directories(folder_);
+  std::error_code failed;
+  std::filesystem::create_directories(folder_, failed);
+  if (failed)
+    throw UsageError(concat(folder_.string(), ": cannot be made: ", failed.message(),
+                            ": name a folder in which you may write"));
   if (!std::filesystem::is_empty(folder_))
     throw UsageError(concat(folder_.string(), ": is not empty: name a new folder, or remove it"));
   const std::int64_t E = buffers.reward.size(1);

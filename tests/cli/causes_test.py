@@ -101,6 +101,24 @@ def test_what_workers_cannot_share_is_refused_before_they_start(settings, said, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("folder", ["file/x", "/dev/full", "/proc/x"])
+def test_a_recording_needs_a_folder_that_can_be_made(folder, tmp_path):
+    (tmp_path / "file").touch()
+    done = wdtrain("record", "--env", "cartpole", "--random", "--steps", 64, "--num_envs", 8, "--device", "cpu", "--out", tmp_path / folder)
+    assert done.returncode == 2 and ": cannot be made: " in done.stderr and "name a folder" in done.stderr, done.stderr
+
+
+def test_a_run_without_weights_points_to_its_newest_checkpoint(tmp_path):
+    done = wdtrain("--env", "cartpole", *SHORT, "--run_dir", tmp_path / "run", "--quiet")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "run/weights").rename(tmp_path / "gone")
+    for command in ("eval", "play"):
+        refused = wdtrain(command, tmp_path / "run")
+        newest = tmp_path / "run/checkpoints/latest"
+        assert refused.returncode == 2 and f"the run is under way, or has not saved weights: name {newest}" in refused.stderr, refused.stderr
+    assert wdtrain("eval", newest, "--episodes", 4).returncode == 0
+
+
 # --- other people's words ---
 
 

@@ -1,6 +1,12 @@
 """mutations_test.py: the texts that the lists of mutations change are in the sources, and the tests that they name
 exist."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
+import conftest
 import mutations
 import pytest
 
@@ -31,3 +37,30 @@ def test_names_do_not_repeat():
 @pytest.mark.parametrize("name", mutations.LISTS)
 def test_a_list_is_long(name):
     assert len(mutations.read_list(name)["mutation"]) >= 25
+
+
+def cases_of(test):
+    """The cases that "FILE::PATTERN" of a list runs, by name."""
+    file, _, pattern = test.partition("::")
+    if not file.endswith(".py"):
+        program = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "tests/test.{}".format(file.replace("/", ".").rpartition(".")[0])
+        listed = subprocess.run([program, f"--gtest_filter={pattern}", "--gtest_list_tests"], capture_output=True, text=True, check=True, env={**os.environ, "WD_GATE": "0"})
+        suite, names = "", []
+        for line in listed.stdout.splitlines():
+            if line.startswith(" "):
+                names.append(suite + line.split("#")[0].strip())
+            else:
+                suite = line.split("#")[0].strip()
+        return names
+    listed = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", "-k", pattern, mutations.ROOT / "tests" / file], capture_output=True, text=True)
+    return [line.partition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
+
+
+def test_the_gate_keeps_a_case_of_every_mutation():
+    ruled = {line.split()[1] for line in (mutations.ROOT / "tests/gate.txt").read_text().splitlines() if line and not line.startswith("#")}
+    named = {mutation["test"] for mutation in ALL if mutation["test"].partition("::")[0] in ruled}
+    assert len(named) > 5
+    for test in sorted(named):
+        cases = cases_of(test)
+        assert cases, test
+        assert any(not conftest.left_out(test.partition("::")[0], case) for case in cases), f"tests/gate.txt leaves out all of {test}"
