@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "src/cli/check_algorithm.h"
 #include "src/cli/check_python.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
@@ -35,6 +36,7 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   };
   const Environment& environment = *setup.environment;
   show(check_spec(environment));
+  show(check_settings(*setup.environment));
   if (!passed) return false;
   const double patience = std::max(options.seconds, kMinPatience);
   const Watchdog watchdog(patience, [&](const std::string& what) {
@@ -60,9 +62,12 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   for (const CheckResult& result : check_orders(environment, options)) show(result);
   for (const auto& check : {check_rewards, check_resets, check_copies, check_derive})
     show(check(environment, options));
-  if (const auto races = check_races(environment, options)) {
-    show(*races);
-  } else {
+  const ObservationReport observed = check_observations(environment, options);
+  show(observed.result);
+  for (const CheckResult& part : observed.parts) print(check_line("", part));
+  const std::vector<CheckResult> emulated = check_races(environment, options);
+  for (const CheckResult& result : emulated) show(result);
+  if (emulated.empty()) {
     print(check_line("skipped",
                      {"the emulated GPU", concat("there is no ", environment.emulated(),
                                                  ", which ./wd build or CMake's target `all` builds")}));
@@ -121,7 +126,7 @@ int check(const CommandLine& line) {
   Arguments arguments(
       line, "check",
       "Test an environment: order of agents, completeness of rows, resets, state, devices. In "
-      "Python: returns, seeds, ends.");
+      "Python: returns, seeds, ends. With --algorithm, test the algorithm instead.");
   ConfigOptions options;
   CheckOptions extent;
   AgainstOptions against;
@@ -142,6 +147,15 @@ int check(const CommandLine& line) {
   arguments.number("--atol", against.atol, {0.0, 1e6}, "NUMBER",
                    "absolute difference that is allowed (1e-4)");
   if (!arguments.parse()) return 0;
+  if (!options.algorithm.empty()) {
+    if (!against.original.empty())
+      throw UsageError(
+          "--algorithm and --against exclude each other: one checks an algorithm, the other an "
+          "environment");
+    const bool passed = check_algorithm(load_for_algorithm(options.sources(false)));
+    if (!passed) print(options.algorithm + " has faults\n");
+    return passed ? 0 : 1;
+  }
   const ConfigSources sources = options.sources();
   std::string name;
   const auto judged = [&](bool passed) {

@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "src/emulator/draws.h"
 #include "src/emulator/races.h"
 #include "wd/error.h"
 
@@ -25,6 +26,7 @@ std::optional<StepFault> step(const CudaExecutor& executor, const void* params, 
   set_order(options.order, options.seed);
   set_opt_in_shared(options.in_place ? 0 : kMaxSharedBytes);
   Races::instance().enable(options.races);
+  Draws::instance().enable(options.repeated != nullptr);
   std::optional<StepFault> fault;
   try {
     executor.step(params, layout, view, nullptr);
@@ -34,6 +36,8 @@ std::optional<StepFault> step(const CudaExecutor& executor, const void* params, 
     fault = StepFault{.text = error.what()};
   }
   Races::instance().enable(false);
+  if (options.repeated != nullptr) *options.repeated = Draws::instance().repeated();
+  Draws::instance().enable(false);
   set_opt_in_shared(kMaxSharedBytes);
   return fault;
 }

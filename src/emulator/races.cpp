@@ -31,9 +31,27 @@ std::uintptr_t base() {
   return reinterpret_cast<std::uintptr_t>(&Races::instance) - (std::uintptr_t{1} << 31);
 }
 
-// file:line of an instruction, by addr2line. Empty if that is missing or does not know.
 std::string line_of(std::uint32_t at) {
-  const std::uintptr_t address = base() + at - 1;  // within the call, not after it
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): accesses are kept as numbers
+  return emulation::line_of(reinterpret_cast<const void*>(base() + at));
+}
+
+std::string describe(const Race::Access& access) {
+  std::string who = concat("thread ", access.thread, " of block ", access.block);
+  if (access.other >= 0)
+    who += concat(", which runs f(", access.item, ", ", access.other, "),");
+  else if (access.item >= 0)
+    who += concat(", which runs f(", access.item, "),");
+  const std::string where = !access.line.empty()    ? concat(" at ", access.line)
+                            : !access.phase.empty() ? concat(" in or after the phase at ", access.phase)
+                                                    : "";
+  return concat(who, ' ', access.what, where);
+}
+
+}  // namespace
+
+std::string line_of(const void* instruction) {
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(instruction) - 1;  // within the call
   Dl_info info;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): hooks get addresses as numbers
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) return "";
@@ -57,20 +75,6 @@ std::string line_of(std::uint32_t at) {
   pclose(pipe);
   return found.empty() ? innermost : found;
 }
-
-std::string describe(const Race::Access& access) {
-  std::string who = concat("thread ", access.thread, " of block ", access.block);
-  if (access.other >= 0)
-    who += concat(", which runs f(", access.item, ", ", access.other, "),");
-  else if (access.item >= 0)
-    who += concat(", which runs f(", access.item, "),");
-  const std::string where = !access.line.empty()    ? concat(" at ", access.line)
-                            : !access.phase.empty() ? concat(" in or after the phase at ", access.phase)
-                                                    : "";
-  return concat(who, ' ', access.what, where);
-}
-
-}  // namespace
 
 Race::Race(const void* address, const Access& first, const Access& second, std::string_view why)
     : std::runtime_error(concat("a race on the byte at ", address, ": ", describe(first), "; ",
@@ -171,6 +175,12 @@ void Races::at_item(int item, int other, Place phase) {
   thread.other = other;
   thread.phase = phase;
   thread.segment = 0;
+}
+
+Races::Item Races::item() {
+  if (!active) return {};
+  const Thread& thread = running();
+  return {thread.item, thread.other};
 }
 
 Races::Thread& Races::running() { return threads_[here.thread.x]; }

@@ -53,6 +53,10 @@ class Race : public std::runtime_error {
   Access first_, second_;
 };
 
+// file:line of the instruction before this one, outside of the contract's own headers; empty if there is no
+// addr2line or it does not know.
+std::string line_of(const void* instruction);
+
 enum class AccessKind { kRead, kReadOfL2, kWrite };
 
 class Races {
@@ -75,6 +79,12 @@ class Races {
   void fence();
   // The running thread begins an item of a phase, or ends its items: -1.
   void at_item(int item, int other, Place phase);
+
+  // The item of the running thread: {-1, -1} outside of phases, and while no races are looked for.
+  struct Item {
+    int item = -1, other = -1;
+  };
+  Item item();
 
   // --- For the hooks ---
   static inline bool active = false;  // a launch runs, and races are looked for

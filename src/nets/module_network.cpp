@@ -9,6 +9,7 @@
 
 #include "src/device/strict.h"
 #include "src/device/tensor_device.h"
+#include "wd/autograd.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -19,17 +20,6 @@ namespace {
 constexpr std::int64_t kAlignment = 4;  // floats that make 16 bytes
 
 std::int64_t aligned(std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Threads of the trainer dispatch below autograd, but a module's own operations need the full dispatch.
-class WithAutograd {
- public:
-  explicit WithAutograd(bool record)
-      : keys_(c10::default_included_set, c10::default_excluded_set), mode_(record) {}
-
- private:
-  c10::impl::ForceDispatchKeyGuard keys_;
-  at::AutoGradMode mode_;
-};
 
 std::string shape_text(const at::Tensor& tensor) { return concat(tensor.sizes()); }
 

@@ -57,6 +57,7 @@ FAULTS = {
     "component": ["indices stay", "actions.continuous(0, 1) is read: 1 component is all that a player has, by step(), phase 2, i = 0"],
     "mixed": ["indices stay", "or the action of another kind or head, affects the result: replica 0: state field 'x' of agent 3"],
     "division": ["indices stay", "an integer is divided by 0, by step(), phase 2, i = "],
+    "twins": ["settings have their own variables", "settings 'size' and 'food' change the same variable"],
     "statistic": ["the specification is consistent", "'mvoes' is not a state field"],
 }
 
@@ -73,11 +74,45 @@ def test_every_fault_is_found(fault):
         assert words in failed(output), output
 
 
-def line_of(text):
+def line_of(text, source="racy.cu"):
     """Where racy.cu has this text, as messages say it."""
-    lines = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests/check/racy.cu").read_text().splitlines()
+    lines = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests/check" / source).read_text().splitlines()
     (number,) = [k + 1 for k, line in enumerate(lines) if text in line]
-    return f"racy.cu:{number}"
+    return f"{source}:{number}"
+
+
+def warned(fault):
+    """What the check warns of, in an environment that keeps the contract."""
+    code, output = check(FAULTY, "--env", "faulty", "--set", f"env.fault={fault}")
+    assert code == 0 and "FAILED" not in output, output
+    return [line for line in output.splitlines() if line.startswith("warning")], output
+
+
+@pytest.mark.skipif(SANITIZED, reason="builds with a sanitizer have no emulated GPU")
+def test_a_random_number_that_is_drawn_twice_is_named_with_both_places():
+    (line,), _ = warned("purpose")
+    assert "each random number is drawn once" in line
+    assert re.search(r"reset\(\) draws agent \d, purpose 0 twice", line), line
+    for place in ("s.x[i] = random", "kPurpose) s.score"):
+        assert line_of(place, "faulty.cu") in line, line
+
+
+def test_the_range_of_every_part_of_the_observation_is_shown():
+    none, output = warned("none")
+    assert none == [], output
+    rows = re.findall(r"^ +player: (\w+) +minimum (\S+) +mean (\S+) +maximum (\S+)$", output, re.M)
+    assert [name for name, *_ in rows] == ["x", "others", "score"]
+    for name, *numbers in rows:
+        low, mean, high = map(float, numbers)
+        assert 0 <= low < mean < high, (name, numbers)
+    (_, low, _, high), (_, others_low, _, others_high), _ = rows
+    assert (low, high) == (others_low, others_high)  # the same numbers, of other agents
+
+
+@pytest.mark.parametrize("fault, words", [("constant", "part 'score' of player: it is always 0.5"), ("huge", "part 'score' of player: reaches ")])
+def test_constants_and_huge_numbers_of_the_observation_are_named(fault, words):
+    (line,), output = warned(fault)
+    assert "observations change, none is huge" in line and words in line, output
 
 
 # Races that change no bit on the CPU, and the words that must be reported: data, both items, the line.
@@ -197,3 +232,35 @@ def test_only_so_long_as_asked():
     code, output = check(FAULTY, "--env", "faulty", "--steps", "25")
     assert code == 0
     assert "25 steps of" in output
+
+
+def check_algorithm(name, *arguments):
+    return check(FAULTY, "--algorithm", name, *arguments)
+
+
+@pytest.mark.parametrize("name, env", [("PPO", "cartpole"), ("DQN", "cartpole"), ("TD3", "pendulum"), ("BASELINE", "cartpole")])
+def test_algorithms_resume_and_share_their_work(name, env):
+    """BASELINE is one of the program's own, whose value is learned by torch's autograd."""
+    code, output = check_algorithm(name)
+    assert code == 0, output
+    assert re.search(rf"^ok +it learns +{env}: ", output, re.M), output
+    assert re.search(r"^ok +resumed equals uninterrupted +\d+ tensors after \d+ and \d+ iterations, bit by bit$", output, re.M), output
+    assert re.search(r"^ok +two workers equal one +within \S+ of what training changed", output, re.M), output
+
+
+OWN_FAULTS = {
+    "state": ["resumed equals uninterrupted", "tensors differ after 2 and 2 iterations (", "Algorithm::state() names first_moment", "add what else"],
+    "sum": ["two workers equal one", " of what training changed after 1 iteration", "over all workers"],
+    "autograd": ["it learns", "training in cartpole fails: element 0 of tensors does not require grad"],
+    "idle": ["it learns", "change no weight", "learn_at_once()"],
+}
+
+
+@pytest.mark.parametrize("fault", OWN_FAULTS)
+def test_every_fault_of_an_algorithm_is_found(fault):
+    code, output = check_algorithm("BASELINE", "--env", "cartpole", "--set", f"policy.shared.fault={fault}")
+    assert code == 1 and output.endswith("BASELINE has faults\n"), output
+    found = failed(output)
+    assert len(found.splitlines()) == 1, output
+    for words in OWN_FAULTS[fault]:
+        assert words in found, output

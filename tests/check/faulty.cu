@@ -46,11 +46,18 @@ struct Faulty {
     // The program exits although nothing failed.
     kExit,
     // A number grows without end in the replicas whose agent 5 has taken choice 2 a few times.
-    kOverflow
+    kOverflow,
+    // Two settings change one variable.
+    kTwins,
+    // No rule is broken, but the author is warned: two draws with one purpose; an entry that never changes; a
+    // number in other units.
+    kPurpose,
+    kConstant,
+    kHuge
   };
 
   struct Params {
-    int fault = kNone;
+    int fault = kNone, size = 3, food = 3;
     void describe(auto&& field) {
       field.choice(
           "fault", fault,
@@ -59,8 +66,11 @@ struct Faulty {
            "statistic",    "unset",          "before",      "behind",    "far",        "beyond_scratch",
            "beyond_array", "nobodys_reward", "nobodys_row", "far_entry", "mask_entry", "no_mask",
            "head",         "nobodys_action", "kind",        "box",       "component",  "mixed",
-           "division",     "loop",           "apart",       "late",      "exit",       "overflow"},
+           "division",     "loop",           "apart",       "late",      "exit",       "overflow",
+           "twins",        "purpose",        "constant",    "huge"},
           "the rule that is broken");
+      field("size", size, {0, 9}, "nothing");
+      field("food", fault == kTwins ? size : food, {0, 9}, "nothing");
     }
   };
 
@@ -107,6 +117,7 @@ struct Faulty {
     team.each(kAgents, [=, &s](int i) {
       s.x[i] = random.uniform(i, 0);
       if (p.fault != kResidue || i != 3) s.score[i] = 0.0f;
+      if (p.fault == kPurpose) s.score[i] = random.uniform(i, 0);
     });
     team.each(kFood, [=, &s](int f) {
       if (p.fault != kUnset || f != 8) s.food[f] = 1.0f;
@@ -154,7 +165,7 @@ struct Faulty {
       obs(i, 0) = p.fault == kNan && i == 5 ? zero / zero : s.x[i];
       obs(i, 1) = s.x[(i + 1) % kAgents];
       if (p.fault != kUnwritten || i != 2) obs(i, 2) = s.x[(i + 2) % kAgents];
-      obs(i, 3) = s.score[i];
+      obs(i, 3) = p.fault == kConstant ? 0.5f : p.fault == kHuge ? 1e5f * s.score[i] : s.score[i];
       if (p.fault == kOverrun && i == 6) obs(i, kSeen) = 1.0f;
       if (p.fault == kNobodysRow && i == 6) obs(7, 0) = 1.0f;
       if (p.fault == kFarEntry && i == 0) obs(0, 5000) = 1.0f;

@@ -90,6 +90,25 @@ TEST(Layout, ANegativeCountIsRefused) {
   }
 }
 
+// Two names of one member.
+struct Twins : Meadow {
+  struct State {
+    PerAgent<int> x, y;
+    void describe(auto&& field) { field("x", x), field("y", y), field("z", x); }
+  };
+};
+
+TEST(Layout, AMemberWithTwoNamesIsRefused) {
+  try {
+    detail::make_layout<Twins>({}, Twins::spec({}));
+    ADD_FAILURE() << "accepted";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "State::describe() names one member twice, as 'x' and as 'z': each member has one field(), "
+                 "with its own name");
+  }
+}
+
 // Steps of one replica by hand.
 struct Played {
   detail::CpuEnvironment<Meadow> environment{"meadow"};

@@ -117,10 +117,14 @@ def test_a_race_in_ones_own_environment_is_found(prefix, tmp_path):
     project = tmp_path / "chase"
     result = changed_example(prefix, project, *RACE, NO_CUDA)
     assert result.returncode == 0, result.stderr
-    run("cmake", "--build", project / "build")
-    command = [project / "build" / "chase", "check", "--env", "chase", "--seconds", "1"]
-    found = subprocess.run(command, text=True, capture_output=True)
-    assert found.returncode == 1 and "state field 'target' of agent 0" in found.stdout, found.stdout + found.stderr
+    with (project / "CMakeLists.txt").open("a") as lists:  # another program of the folder has the same environment
+        lists.write("add_executable(loop main.cpp)\ntarget_link_libraries(loop PRIVATE wd::wd)\nwd_add_environment(chase.cu TARGET loop)\n")
+    for program in ("loop", "chase"):  # each builds the module that both load
+        (project / "build" / "wd_emulated" / "chase.so").unlink(missing_ok=True)
+        run("cmake", "--build", project / "build", "--target", program)
+        command = [project / "build" / program, "check", "--env", "chase", "--seconds", "1"]
+        found = subprocess.run(command, text=True, capture_output=True)
+        assert found.returncode == 1 and "state field 'target' of agent 0" in found.stdout, found.stdout + found.stderr
 
 
 def test_example_knows_its_own_and_the_bundled_environments(program):
@@ -212,6 +216,7 @@ def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):
         ("good.cu TARGET absent", "no target 'absent'"),
         ("good.cu TARGET archive", "'archive' is a static library"),
         ("good.cu STRCT Good", "unknown argument 'STRCT"),
+        ("good.cu)\nadd_executable(other main.cpp)\nfile(COPY good.cu DESTINATION other)\nwd_add_environment(${CMAKE_CURRENT_BINARY_DIR}/other/good.cu TARGET other", "give one of them another NAME"),
     ],
 )
 def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, message):

@@ -7,6 +7,7 @@
 #include "wd/detail/check_teams.h"
 #include "wd/detail/layout.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/params_visitor.h"
 #include "wd/detail/vectors.h"
 
 namespace wd::detail {
@@ -60,7 +61,14 @@ class CpuEnvironment final : public Environment {
   explicit CpuEnvironment(const char* name) : name_(name) {}
 
   std::string_view name() const override { return name_; }
-  void describe(Fields& fields) override { params_.describe(fields); }
+  void describe(Fields& fields) override {
+    ParamsVisitor visitor(fields);
+    if constexpr (requires { params_.describe(visitor); }) {
+      params_.describe(visitor);
+    } else {  // describe(wd::Fields&)
+      params_.describe(fields);
+    }
+  }
   Spec spec() const override {
     const Spec spec = Env::spec(params_);
     constexpr bool kWrites =

@@ -71,7 +71,10 @@ class LayoutVisitor {
     const std::size_t slot = static_cast<std::size_t>(static_cast<const std::byte*>(member) -
                                                       static_cast<const std::byte*>(state_)) /
                              sizeof(void*);
-    names_.at(slot) = field.name;
+    if (layout_.slots.at(slot) != ~0u)
+      throw std::logic_error("State::describe() names one member twice, as '" + names_[slot] + "' and as '" +
+                             field.name + "': each member has one field(), with its own name");
+    names_[slot] = field.name;
     layout_.slots.at(slot) = end | (field.scratch ? kScratchSlot : 0u);
     const std::uint64_t next =
         end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(field.count) + 15) / 16 * 16;

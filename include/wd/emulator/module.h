@@ -27,6 +27,14 @@ struct StepFault {
   RaceAccess first, second;       // of a race
 };
 
+// A random number that was drawn twice.
+struct RepeatedDraw {
+  std::uint32_t replica = 0;
+  bool in_reset = false;  // else in step()
+  int agent = 0, purpose = 0;
+  std::string first, second;  // for example "f(3) at ants.cu:40"
+};
+
 struct StepOptions {
   Order order = Order::kForward;
   std::uint64_t seed = 1;
@@ -34,6 +42,8 @@ struct StepOptions {
   // Leaves the state where the view has it, so that addresses of faults are in its arrays; otherwise it is
   // copied to shared memory if it fits. Needs StepView::scratch.
   bool in_place = false;
+  // Gets the first random number that was drawn twice in the step. Null: draws are not looked at.
+  std::optional<RepeatedDraw>* repeated = nullptr;
 };
 
 // What a module exports as wd_emulated_environment().

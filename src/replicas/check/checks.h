@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +31,15 @@ struct CheckOptions {
 
 // Names, sizes and fields in the specification are consistent.
 CheckResult check_spec(const Environment& environment);
+// No two settings change one variable. Changes settings and restores them.
+CheckResult check_settings(Environment& environment);
+// The range of every part of the observation in random play; warns of entries that never change and of large
+// numbers.
+struct ObservationReport {
+  CheckResult result;
+  std::vector<CheckResult> parts;
+};
+ObservationReport check_observations(const Environment& environment, const CheckOptions& options);
 // No index leads out of a field, a scratch array, rewards, actions or rows, and actions are read as the kind
 // that they are.
 CheckResult check_bounds(const Environment& environment, const CheckOptions& options);
@@ -47,8 +55,9 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
 // derive() finds nothing to change in a start that reset() made.
 CheckResult check_derive(const Environment& environment, const CheckOptions& options);
 // On the emulated GPU, no two agents access the same data in one phase, at least one writing it, unless by
-// team.add(); and the bits are those of the CPU. None if there is no module for it (Environment::emulated()).
-std::optional<CheckResult> check_races(const Environment& environment, const CheckOptions& options);
+// team.add(); and the bits are those of the CPU. A second result warns of random numbers that are drawn twice.
+// None if there is no module for it (Environment::emulated()).
+std::vector<CheckResult> check_races(const Environment& environment, const CheckOptions& options);
 // CPU and GPU give the same bits. Call it only if there is a GPU.
 CheckResult check_devices(const Environment& environment, const CheckOptions& options);
 

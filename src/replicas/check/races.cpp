@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
@@ -101,12 +102,20 @@ std::string text_of(const emulation::RaceAccess& access) {
   return concat(access.who, ' ', access.what, access.line.empty() ? "" : concat(" at ", access.line));
 }
 
+std::string text_of(const emulation::RepeatedDraw& draw, int step) {
+  return concat("step ", step, ": ", draw.in_reset ? "reset()" : "step()", " draws agent ", draw.agent,
+                ", purpose ", draw.purpose, " twice, which gives the same number twice: ", draw.first, "; ",
+                draw.second,
+                "; give each draw of an agent its own purpose, or draw once and keep the number");
+}
+
 }  // namespace
 
-std::optional<CheckResult> check_races(const Environment& environment, const CheckOptions& options) {
+std::vector<CheckResult> check_races(const Environment& environment, const CheckOptions& options) {
   if (!std::filesystem::exists(environment.emulated())) return {};
   const emulation::Module& module = load(environment.emulated());
   CheckResult result{"the emulated GPU: races, same bits", ""};
+  CheckResult draws{"each random number is drawn once", ""};
   World cpu(environment, kRaceReplicas, options.seed), gpu(environment, kRaceReplicas, options.seed);
   const StateLayout& layout = cpu.layout();
   std::vector<std::byte> scratch;
@@ -124,11 +133,17 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
     StepView view = gpu.begin_step();
     view.scratch = scratch.data();
     const WatchedCall call([] { return "the emulated GPU"; });
+    std::optional<emulation::RepeatedDraw> repeated;
     const auto fault = module.step(environment.params(), layout, view,
                                    {.order = static_cast<emulation::Order>((step + 2) % 3),
                                     .seed = options.seed,
                                     .races = true,
-                                    .in_place = true});
+                                    .in_place = true,
+                                    .repeated = draws.warns ? nullptr : &repeated});
+    if (repeated) {
+      draws.warns = true;
+      draws.detail = text_of(*repeated, step);
+    }
     std::string found;
     if (fault && fault->address != nullptr)
       found = concat("a race on ", name_of(fault->address, gpu, scratch), ": ", text_of(fault->first), "; ",
@@ -136,10 +151,15 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
     else if (fault)
       found = fault->text;
     for (int e = 0; e < kRaceReplicas && found.empty(); ++e) found = difference(cpu, e, gpu, e);
-    if (!found.empty()) return CheckResult{result.name, concat("step ", step, ": ", found), false};
+    if (found.empty()) continue;
+    result.detail = concat("step ", step, ": ", found);
+    result.passed = false;
+    break;
   }
-  result.detail = concat(step, " steps of ", kRaceReplicas, " replicas");
-  return result;
+  const std::string extent = concat(step, " steps of ", kRaceReplicas, " replicas");
+  if (result.passed) result.detail = extent;
+  if (!draws.warns) draws.detail = extent;
+  return {result, draws};
 }
 
 }  // namespace wd
