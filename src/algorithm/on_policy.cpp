@@ -189,6 +189,14 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   return all;
 }
 
+std::string OnPolicy::warning() const {
+  if (!settings_.normalize_advantage || buffers_.mask.numel() * group_.size() > 1) return {};
+  return concat(
+      "policy '", policy_.name(),
+      "' never changes: a rollout is one row, whose advantage is its own mean, so normalize_advantage "
+      "makes it 0; set it to false, or raise trainer.train_batch_size");
+}
+
 void OnPolicySettings::describe(Fields& field) {
   field("lr", lr, {0, 10}, "learning rate of Adam");
   if (has_value_function()) field("vf_loss_coeff", vf_loss_coeff, {0, 1e6}, "weight of the value loss");

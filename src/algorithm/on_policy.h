@@ -36,6 +36,7 @@ class OnPolicy final : public RolloutAlgorithm {
   void end_prepare() override;
   void begin_update(const TrainingClock& clock) override;
   std::vector<std::pair<std::string, double>> metrics() const override;
+  std::string warning() const override;
 
  private:
   // The first four are in the order of LossCoefficients (kernels/loss.h).

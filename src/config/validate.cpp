@@ -7,7 +7,6 @@
 #include "src/base/name.h"
 #include "src/config/compatible.h"
 #include "src/config/layers.h"
-#include "wd/algorithms.h"
 #include "wd/metrics.h"
 
 namespace wd {
@@ -128,21 +127,6 @@ void settle_total_steps(Checks& check) {
                                  to_string(batch) + " steps");
   }
   trainer.total_steps = whole;
-}
-
-void note_single_rows(Checks& check) {
-  for (const PolicySettings& policy : check.config.policies) {
-    const auto* const settings = dynamic_cast<const OnPolicySettings*>(&*policy.algorithm);
-    if (settings == nullptr || !policy.to_train || !settings->normalize_advantage) continue;
-    const TrainerSettings& trainer = check.config.trainer;
-    const std::int64_t agents =
-        training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps()).num_agents;
-    if (trainer.train_batch_size * agents != 1) continue;
-    check.config.notes.push_back(
-        "policy \"" + policy.name +
-        "\" never changes: a rollout is one row, whose advantage is its own mean, so "
-        "normalize_advantage makes it 0; set it to false, or raise train_batch_size");
-  }
 }
 
 void note_starts(Checks& check) {
@@ -301,7 +285,6 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   settle_critics(check);
   if (check_batch(check)) settle_total_steps(check);
   note_starts(check);
-  note_single_rows(check);
   check_saving(check);
   settle_observations(check);
   check_compatible(check, usage_of(check.config, check.spec), "");

@@ -48,7 +48,7 @@ def test_a_rollout_of_one_row_with_normalized_advantages_gets_a_word(setting, wa
     done = wdtrain("--env", "cartpole", "--num_envs", 1, "--train_batch_size", 1, "--total_steps", 4, "--device", "cpu", "--run_dir", tmp_path / "run",
                    "--set", f"policy={{cart: {{algorithm: PPO, num_minibatches: 1, {setting}}}}}")
     assert done.returncode == 0, done.stderr
-    assert ('policy "cart" never changes: a rollout is one row' in done.stderr) == warns, done.stderr
+    assert ("policy 'cart' never changes: a rollout is one row" in done.stderr) == warns, done.stderr
 
 
 def test_seeds_beyond_the_range_are_refused_exactly():
