@@ -50,6 +50,7 @@ struct RecordLossArgs {
   // A learning rate that follows the mean of the limited sum, and what that mean should be; or null.
   double* rate = nullptr;
   double followed = 0.0;
+  double* before = nullptr;  // [num_sums]: takes the record's sums before this minibatch; or null
 };
 
 // All of them enqueue.

@@ -26,6 +26,7 @@ WD_FN StepInput record_losses(const RecordLossArgs& args, const StepRecord& opti
   LossRecord& record = *args.record;
   double all = 0.0;
   for (int k = 0; k < args.num_sums; ++k) {
+    if (args.before != nullptr) args.before[k] = record.sums[k];
     record.sums[k] += args.totals[k];
     all += args.totals[k];
   }

@@ -74,8 +74,9 @@ class Learned {
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;
   std::vector<double> sums() const;
-  // Copies the sums of the update so far to `out` [sums] float64 on the device. Enqueues.
-  void copy_sums_to(const at::Tensor& out) const;
+  // The next step writes the sums of the update before it to `out` [sums] float64 on the device, unless the
+  // update has ended.
+  void keep_sums_before_step(const at::Tensor& out) { before_ = out; }
   // The norm of its last step, divided by that of the parameters after it; NaN if it made none.
   double step_ratio() const;
 
@@ -101,6 +102,7 @@ class Learned {
   const StepRecord* leader_ = nullptr;  // in device memory, or null
   at::Tensor rate_;                     // that follows the limited sum, or undefined
   double followed_ = 0.0;
+  at::Tensor before_;  // or undefined
   const std::int64_t* failed_ = nullptr;
   at::Tensor totals_;
   std::optional<bool> stopping_;

@@ -42,8 +42,7 @@ class RolloutAlgorithm : public Algorithm {
   void start_epochs(const double* lr, const double* max_grad_norm, const double* limit);
   // The metrics of the last update that every algorithm has. Synchronizes on CUDA. All ranks.
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
-  // The sums (SumNames) of the last epoch of the last update that saw a row; of none, zeros. Synchronizes on
-  // CUDA.
+  // The sums (SumNames) of the last epoch that was trained. Synchronizes on CUDA.
   std::vector<double> last_epoch() const;
   // update_ratio and dormant_share, which are among them. Synchronizes on CUDA. All ranks.
   std::vector<std::pair<std::string, double>> diagnosis() const;
@@ -71,7 +70,7 @@ class RolloutAlgorithm : public Algorithm {
   int epochs_;
   std::unique_ptr<Minibatches> minibatches_;
   at::Tensor partial_;                    // working memory of reductions, float64
-  at::Tensor epoch_starts_;               // [epochs, sums] float64: the sums at the start of each epoch
+  at::Tensor epoch_start_;                // [sums] float64: the sums of the update before the last epoch
   const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
   int epoch_ = 0, minibatch_ = 0;         // of the current update: the next to begin
   bool done_ = true;                      // no step is left to begin

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <cstddef>
 
 #include "kernels/record.h"
 #include "kernels/reduce.h"
@@ -110,6 +109,7 @@ bool Learned::end_step() {
     losses.rate = rate_.mutable_data_ptr<double>();
     losses.followed = followed_;
   }
+  if (before_.defined()) losses.before = std::exchange(before_, {}).mutable_data_ptr<double>();
   adam_->step(model_.gradients(), losses);
   model_.shadow_is_written();
   if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
@@ -144,11 +144,6 @@ std::vector<NamedTensor> Learned::state() const {
   return {{"first_moment", adam_->first_moment()},
           {"second_moment", adam_->second_moment()},
           {"steps", adam_->steps()}};
-}
-
-void Learned::copy_sums_to(const at::Tensor& out) const {
-  constexpr std::int64_t kBefore = offsetof(LossRecord, sums) / sizeof(double);
-  at::Tensor(out).copy_(loss_record_.narrow(0, kBefore, names_.count()));
 }
 
 std::vector<double> Learned::sums() const {

@@ -60,8 +60,8 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
           policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.traits().row_limit))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
                          buffers_.value.options().dtype(at::kDouble))),
-      epoch_starts_(at::zeros({epochs_, static_cast<std::int64_t>(learned_.sums().size())},
-                              buffers_.value.options().dtype(at::kDouble))) {}
+      epoch_start_(at::zeros({static_cast<std::int64_t>(learned_.sums().size())},
+                             buffers_.value.options().dtype(at::kDouble))) {}
 
 RolloutAlgorithm::~RolloutAlgorithm() = default;
 
@@ -74,7 +74,7 @@ void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_nor
 // Computes the gradient of the next minibatch and begins to sum it over ranks.
 void RolloutAlgorithm::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
   if (minibatch_ == 0) {
-    learned_.copy_sums_to(epoch_starts_[epoch_]);
+    learned_.keep_sums_before_step(epoch_start_);
     minibatches_->shuffle(seed_, clock.time(), epoch_);
   }
   const at::Tensor totals = accumulate(minibatches_->gather(minibatch_), should_stop);
@@ -103,14 +103,8 @@ std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics(
 
 std::vector<double> RolloutAlgorithm::last_epoch() const {
   std::vector<double> sums = learned_.sums();
-  const at::Tensor starts = epoch_starts_.cpu();
-  // On a GPU, epochs after the end of the update begin with the sums that it ended with.
-  std::int64_t epoch = epoch_ + (minibatch_ > 0);  // that would begin next
-  const double* before = nullptr;
-  do {
-    before = starts[std::max<std::int64_t>(--epoch, 0)].const_data_ptr<double>();
-  } while (epoch > 0 && before[0] == sums[0]);
-  for (std::size_t k = 0; k < sums.size(); ++k) sums[k] -= before[k];
+  const at::Tensor before = epoch_start_.cpu();
+  for (std::size_t k = 0; k < sums.size(); ++k) sums[k] -= before.const_data_ptr<double>()[k];
   return sums;
 }
 

@@ -126,7 +126,7 @@ int check(const CommandLine& line) {
   Arguments arguments(
       line, "check",
       "Test an environment: order of agents, completeness of rows, resets, state, devices. In "
-      "Python: returns, seeds, ends. With --algorithm, test the algorithm instead.");
+      "Python: returns, seeds, ends. --algorithm: test the algorithm instead.");
   ConfigOptions options;
   CheckOptions extent;
   AgainstOptions against;

@@ -33,11 +33,15 @@ const Candidate kLearners[] = {
      "algorithm: QMIX, batch_size: 32, replay_ratio: 2, buffer_size: 20_000, epsilon: [[0, 1], [20_000, "
      "0.05]], "
      "model: {critic_reads: [state]}"},
-    {"PQN", "algorithm: PQN, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]], model: {layer_norm: false}"},
+    {"PQN",
+     "algorithm: PQN, lr: 2e-3, num_epochs: 2, num_minibatches: 4, epsilon: [[0, 1], [20_000, 0.05]], model: "
+     "{layer_norm: false}"},
     {"PQN-VDN",
-     "algorithm: PQN-VDN, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]], model: {layer_norm: false}"},
+     "algorithm: PQN-VDN, lr: 2e-3, num_epochs: 2, num_minibatches: 4, epsilon: [[0, 1], [20_000, 0.05]], "
+     "model: {layer_norm: false}"},
     {"PQN-QMIX",
-     "algorithm: PQN-QMIX, lr: 2e-3, epsilon: [[0, 1], [20_000, 0.05]], model: {critic_reads: [state], "
+     "algorithm: PQN-QMIX, lr: 2e-3, num_epochs: 2, num_minibatches: 4, epsilon: [[0, 1], [20_000, 0.05]], "
+     "model: {critic_reads: [state], "
      "layer_norm: false}"}};
 
 float paid_in(const std::string& game, int first, int second) {
