@@ -242,12 +242,13 @@ class AlgorithmCheck {
       for (const auto& [name, stored] : start)
         if (after.at(name).bytes != stored.bytes) first_ = k;
     }
-    const std::string extent =
-        concat(setup_.config.name, ": ", iterations_, " iterations of ", batch_, " steps, ", kReplicas, " replicas");
+    const std::string extent = concat(setup_.config.name, ": ", iterations_, " iterations of ", batch_,
+                                      " steps, ", kReplicas, " replicas");
     if (first_ != 0) return {result.name, extent};
     return {result.name,
-            concat(extent, " change no weight: make AlgorithmSettings::learn_at_once() let it learn from the "
-                           "first iteration on, or set what delays it, by --set"),
+            concat(extent,
+                   " change no weight: make AlgorithmSettings::learn_at_once() let it learn from the "
+                   "first iteration on, or set what delays it, by --set"),
             false};
   }
 
@@ -261,7 +262,8 @@ class AlgorithmCheck {
     if (!reason.empty())
       return {result.name, concat("training in two parts, the second with --resume, fails: ", reason), false};
     const std::vector<std::string> parts = {"optimizer", "weights"};
-    const Tensors whole = tensors("whole", iterations_, parts), resumed = tensors("parts", iterations_, parts);
+    const Tensors whole = tensors("whole", iterations_, parts),
+                  resumed = tensors("parts", iterations_, parts);
     std::vector<std::string> differ, named;
     for (const auto& [name, stored] : whole) {
       const auto other = resumed.find(name);
@@ -287,7 +289,8 @@ class AlgorithmCheck {
 
   CheckResult shares() const {
     CheckResult result{"two workers equal one", ""};
-    const std::string reason = train_in("shared", {"--num_workers", "2", "--total_steps", std::to_string(batch_ * first_)});
+    const std::string reason =
+        train_in("shared", {"--num_workers", "2", "--total_steps", std::to_string(batch_ * first_)});
     if (!reason.empty())
       return {result.name, concat("training with two workers fails, with one it does not: ", reason), false};
     const std::vector<std::string> parts = {"optimizer", "weights"};
@@ -297,7 +300,8 @@ class AlgorithmCheck {
     for (const auto& [name, stored] : one) {
       const auto other = two.find(name), before = start.find(name);
       if (!stored.is_float() || other == two.end() || before == start.end()) continue;
-      if (other->second.bytes.size() != stored.bytes.size() || before->second.bytes.size() != stored.bytes.size())
+      if (other->second.bytes.size() != stored.bytes.size() ||
+          before->second.bytes.size() != stored.bytes.size())
         continue;
       const bool whole_policy = name.starts_with("weights/");
       all[whole_policy ? name.substr(0, name.find(": ")) : name].add(stored, other->second, before->second);
@@ -307,14 +311,16 @@ class AlgorithmCheck {
     const double most = worst == all.end() ? 0.0 : worst->second.ratio();
     const std::string after = concat(" after ", run::counted(first_, "iteration"));
     if (most <= kTolerance)
-      return {result.name, concat("within ", run::format_number("%.1g", most), " of what training changed", after)};
-    return {result.name,
-            concat(worst->first, " differs by ", run::format_number("%.2g", most), " of what training changed",
-                   after, ", where ", kTolerance,
-                   " is allowed: sum gradients, and each sum, mean or count of rows that learning depends on, "
-                   "over all workers (wd::Learned, group_.all_reduce()), and draw random numbers by the number "
-                   "of the replica among those of all workers"),
-            false};
+      return {result.name,
+              concat("within ", run::format_number("%.1g", most), " of what training changed", after)};
+    return {
+        result.name,
+        concat(worst->first, " differs by ", run::format_number("%.2g", most), " of what training changed",
+               after, ", where ", kTolerance,
+               " is allowed: sum gradients, and each sum, mean or count of rows that learning depends on, "
+               "over all workers (wd::Learned, group_.all_reduce()), and draw random numbers by the number "
+               "of the replica among those of all workers"),
+        false};
   }
 
   Experiment setup_;

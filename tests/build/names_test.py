@@ -8,7 +8,7 @@ import re
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 
 # The emulated GPU has headers of its own for these, in place of the library's.
-REPLACED = {"include/wd/emulator/cuda/wd/detail/launch.cuh"}
+REPLACED = {"include/wd/emulator/cuda/wd/detail/launch.cuh", "include/wd/emulator/cuda/wd/random.h"}
 
 
 def types_of(text):

@@ -56,7 +56,8 @@ class Baseline final : public wd::RolloutAlgorithm {
       buffers_.target[t].copy_(value);
     }
     const at::Tensor mask = buffers_.mask.to(at::kFloat),
-                     seen = buffers_.observation.slice(0, 0, steps).slice(3, 0, weight_.size(0)).to(at::kFloat);
+                     seen =
+                         buffers_.observation.slice(0, 0, steps).slice(3, 0, weight_.size(0)).to(at::kFloat);
     at::Tensor values;
     {
       std::optional<wd::WithAutograd> autograd;

@@ -76,7 +76,8 @@ std::string constants_of(const std::vector<Entry>& entries, std::size_t begin, s
   if (constant.size() == 1)
     return concat(end - begin == 1 ? std::string() : concat("entry ", constant[0] - begin, " of "),
                   "it is always ", number(entries[constant[0]].low));
-  std::string text = concat(constant.size() == end - begin ? "all " : "", constant.size(), " entries never change: ");
+  std::string text =
+      concat(constant.size() == end - begin ? "all " : "", constant.size(), " entries never change: ");
   for (std::size_t i = 0; i < std::min(kNamed, constant.size()); ++i)
     text += concat(i == 0 ? "" : ", ", "[", constant[i] - begin, "] = ", number(entries[constant[i]].low));
   return constant.size() > kNamed ? text + ", ..." : text;

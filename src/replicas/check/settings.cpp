@@ -84,8 +84,7 @@ CheckResult check_settings(Environment& environment) {
         continue;
       result.passed = false;
       result.detail =
-          concat("settings '", before.names[std::min(k, other)], "' and '",
-                 before.names[std::max(k, other)],
+          concat("settings '", before.names[std::min(k, other)], "' and '", before.names[std::max(k, other)],
                  "' change the same variable: Params::describe() names it in two fields; give each field a "
                  "variable of its own");
     }
