@@ -10,7 +10,8 @@ namespace wd::cli {
 Experiment load_for_algorithm(ConfigSources sources);
 
 // Trains briefly on the CPU, in processes of their own: it learns, a resumed run has the bits of an
-// uninterrupted one, and two workers learn what one does. Prints a line for each; returns false if one failed.
+// uninterrupted one, and two workers learn what one does. Prints a line for each; returns false if one
+// failed.
 bool check_algorithm(Experiment setup);
 
 }  // namespace wd::cli

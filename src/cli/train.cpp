@@ -500,8 +500,8 @@ int train(const CommandLine& line) {
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
     origin.lock.reset();  // rank 0 takes it
-    // Workers find the rest of what cannot be trained: it takes threads, and the launcher has one, which hears
-    // signals.
+    // Workers find the rest of what cannot be trained: it takes threads, and the launcher has one, which
+    // hears signals.
     if (!arguments.print_only) {
       require_shares(setup.config, *setup.environment, setup.config.trainer.device != kDeviceCpu,
                      launch.world_size());

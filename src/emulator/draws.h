@@ -11,8 +11,8 @@
 
 namespace wd::emulation {
 
-// Draws of one agent in one step differ by their purpose alone. Two draws with the same agent and purpose give
-// the same number, unless it is the same draw: one that all threads make outside of phases.
+// Draws of one agent in one step differ by their purpose alone. Two draws with the same agent and purpose
+// give the same number, unless it is the same draw: one that all threads make outside of phases.
 class Draws {
  public:
   static Draws& instance();

@@ -55,8 +55,8 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
 // derive() finds nothing to change in a start that reset() made.
 CheckResult check_derive(const Environment& environment, const CheckOptions& options);
 // On the emulated GPU, no two agents access the same data in one phase, at least one writing it, unless by
-// team.add(); and the bits are those of the CPU. A second result warns of random numbers that are drawn twice.
-// None if there is no module for it (Environment::emulated()).
+// team.add(); and the bits are those of the CPU. A second result warns of random numbers that are drawn
+// twice. None if there is no module for it (Environment::emulated()).
 std::vector<CheckResult> check_races(const Environment& environment, const CheckOptions& options);
 // CPU and GPU give the same bits. Call it only if there is a GPU.
 CheckResult check_devices(const Environment& environment, const CheckOptions& options);

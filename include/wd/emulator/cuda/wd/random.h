@@ -1,5 +1,5 @@
-// random.h: wd/random.h for the emulated GPU. In the modules that `wdtrain check` loads (WD_NOTES_DRAWS), each
-// draw is noted: src/emulator/draws.h finds numbers that are drawn twice.
+// random.h: wd/random.h for the emulated GPU. In the modules that `wdtrain check` loads (WD_NOTES_DRAWS),
+// each draw is noted: src/emulator/draws.h finds numbers that are drawn twice.
 #pragma once
 #pragma GCC system_header  // include_next is no C++
 
