@@ -29,18 +29,24 @@ std::string amount(double bytes) {
   return run::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
 }
 
+// What the host lets this process have, or none if it is not known.
+std::optional<Allowance> host_room() {
+  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
+  if (allowances.empty()) return {};
+  return *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+}
+
 // The memory of one worker's share of this machine, or none if it is not known.
 std::optional<Allowance> room(const Job& job) {
   if (job.device.is_cuda()) {
     const std::optional<GpuMemory> memory = gpu_memory();
     return memory ? std::optional(Allowance{memory->total, "the GPU"}) : std::nullopt;
   }
-  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
-  if (allowances.empty()) return {};
-  Allowance least = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
-  least.bytes /= static_cast<std::uint64_t>(job.local_workers);
-  if (job.local_workers > 1) least.source += concat(", for each of ", job.local_workers, " workers");
-  return least;
+  std::optional<Allowance> limit = host_room();
+  if (!limit || job.local_workers == 1) return limit;
+  limit->bytes /= static_cast<std::uint64_t>(job.local_workers);
+  limit->source += concat(", for each of ", job.local_workers, " workers");
+  return limit;
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
@@ -248,9 +254,8 @@ void check_memory(const Job& job) {
 
 void check_recording_memory(const Config& config, const Environment& environment, int replicas,
                             std::int64_t rollout_steps, std::int64_t steps, std::int64_t part_bytes) {
-  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
-  if (allowances.empty()) return;
-  const Allowance least = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+  const std::optional<Allowance> limit = host_room();
+  if (!limit) return;
   const double rollouts = rollout_bytes(config, environment, rollout_steps, replicas);
   double parts = 0.0;
   for (const PolicyLayout& layout : policy_layouts(RolloutShape::of(environment.spec(), config, 1))) {
@@ -259,9 +264,9 @@ void check_recording_memory(const Config& config, const Environment& environment
     parts += step * std::clamp(std::floor(static_cast<double>(part_bytes) / std::max(step, 1.0)), 1.0,
                                static_cast<double>(steps));
   }
-  if (rollouts + parts <= static_cast<double>(least.bytes)) return;
+  if (rollouts + parts <= static_cast<double>(limit->bytes)) return;
   throw UsageError(concat("not enough memory: recording needs at least ", amount(rollouts + parts), ", and ",
-                          run::format_bytes(least.bytes), " can be had (", least.source, "): rollouts of ",
+                          run::format_bytes(limit->bytes), " can be had (", limit->source, "): rollouts of ",
                           run::counted(replicas, "replica"), " take ", amount(rollouts), ", parts of files ",
                           amount(parts), "; lower ", parts > rollouts ? "--part_mib" : "--num_envs"));
 }

@@ -1,22 +1,19 @@
 // check_algorithm.cpp: trains whole, in two parts and with two workers, and compares the checkpoints.
 #include "src/cli/check_algorithm.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <span>
+#include <sstream>
 
 #include "src/base/atomic_file.h"
-#include "src/base/files.h"
 #include "src/base/join.h"
 #include "src/base/program_name.h"
+#include "src/base/selective_fields.h"
+#include "src/bench/child.h"
 #include "src/cli/check_python.h"
 #include "src/cli/output.h"
 #include "src/report/format.h"
@@ -38,9 +35,8 @@ constexpr const char* kSmallGames[] = {"cartpole", "pendulum", "simple_spread"};
 
 // Sets the keys that these algorithms have: Adam with a large epsilon does not amplify the last bits of small
 // gradients, one epoch less so, and smooth activations have no rows at an edge.
-class Calm : public Fields {
+class Calm : public SelectiveFields {
  public:
-  void operator()(const char*, bool&, const char*) override {}
   void operator()(const char* name, int& value, Range, const char*) override { set(name, value); }
   void operator()(const char* name, std::int64_t& value, Range, const char*) override { set(name, value); }
   void operator()(const char* name, float& value, Range, const char*) override { set(name, value); }
@@ -50,11 +46,6 @@ class Calm : public Fields {
     const auto tanh = std::ranges::find(words, std::string_view("tanh"));
     if (tanh != words.end()) value = static_cast<int>(tanh - words.begin());
   }
-  void operator()(const char*, std::string&, const char*) override {}
-  void operator()(const char*, std::vector<int>&, Range, const char*) override {}
-  void operator()(const char*, Schedule&, Range, const char*) override {}
-  void operator()(const char*, std::vector<std::string>&, const char*) override {}
-  void operator()(const char*, std::optional<double>&, Range, const char*) override {}
 
  private:
   template <typename T>
@@ -81,42 +72,25 @@ class Folder {
   std::string path_;
 };
 
-// The line of the log that says why: the last that begins with "error:", or the last one.
-std::string reason_in(const fs::path& log) {
+// The line of stderr that says why: the last that has "error:", or the last one.
+std::string reason_in(const std::string& text) {
   std::string last, error;
-  std::string text = read_text(log.string());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     if (!line.empty()) last = line;
     if (const std::size_t found = line.find("error: "); found != std::string::npos)
       error = line.substr(found + 7);
-    at = end + 1;
   }
   return !error.empty() ? error : !last.empty() ? last : "it ended without a message";
 }
 
 // Runs this program's training. Returns why it failed, or nothing.
-std::string train(const Folder& folder, const std::vector<std::string>& arguments) {
+std::string train(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {own_command().front(), "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.insert(words.end(), {"--device", "cpu", "--quiet"});
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const fs::path log = folder / "log.txt";
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::pid_t child = 0;
-  const int failed = ::posix_spawn(&child, words[0].c_str(), &files, nullptr, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  WD_CHECK(failed == 0, words[0], ": cannot be started: ", std::strerror(failed));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : reason_in(log);
+  const bench::Ended ended = bench::run_child(words, {});
+  return ended.exit_code == 0 ? "" : reason_in(ended.err);
 }
 
 struct Stored {
@@ -225,7 +199,7 @@ class AlgorithmCheck {
     const std::vector<std::string> words = {"--config", (folder_ / "config.yaml").string(), "--run_dir",
                                             (folder_ / name).string()};
     more.insert(more.begin(), words.begin(), words.end());
-    return train(folder_, more);
+    return train(more);
   }
 
   Tensors tensors(const char* run, int iteration, const std::vector<std::string>& parts) const {
@@ -257,8 +231,8 @@ class AlgorithmCheck {
     const int half = iterations_ / 2;
     std::string reason = train_in("parts", {"--total_steps", std::to_string(batch_ * half)});
     if (reason.empty())
-      reason = train(folder_, {"--resume", (folder_ / "parts").string(), "--total_steps",
-                               std::to_string(batch_ * iterations_)});
+      reason = train(
+          {"--resume", (folder_ / "parts").string(), "--total_steps", std::to_string(batch_ * iterations_)});
     if (!reason.empty())
       return {result.name, concat("training in two parts, the second with --resume, fails: ", reason), false};
     const std::vector<std::string> parts = {"optimizer", "weights"};

@@ -9,6 +9,7 @@
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
 #include "src/config/role_names.h"
+#include "src/config/synonyms.h"
 
 namespace wd::config {
 namespace {
@@ -127,20 +128,15 @@ std::string algorithm_with(const std::string& key) {
   return found == owners.end() ? "" : found->second;
 }
 
-// Whether a key that means something else here is, in other libraries, what a setting of this policy says
-// (Reader::finish names it).
-bool has_own_counterpart(const std::string& key, const std::vector<FieldInfo>& own) {
-  return key == "batch_size" && std::ranges::find(own, "num_minibatches", &FieldInfo::name) != own.end();
-}
-
 // Reports keys that another algorithm has and the policy's algorithm does not have.
 void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Reader& reader,
                          Problems& problems) {
-  const std::vector<FieldInfo> own = fields_of(policy);
+  std::vector<std::string> own;
+  for (const FieldInfo& field : fields_of(policy)) own.push_back(field.name);
   for (const Node::Entry& entry : section.entries) {
-    if (std::ranges::find(own, entry.key, &FieldInfo::name) != own.end()) continue;
+    if (contains(own, entry.key)) continue;
     const std::string name = algorithm_with(entry.key);
-    if (name.empty() || has_own_counterpart(entry.key, own)) continue;
+    if (name.empty() || !counted_otherwise(entry.key, own).empty()) continue;  // finish() says it
     problems.add(entry.key_place, "policy." + policy.name + "." + entry.key,
                  "is a key of " + name + ", and this policy learns by " + policy.algorithm->name() +
                      ": remove it, or set algorithm: " + name);

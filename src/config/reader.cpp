@@ -65,29 +65,11 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// Numbers of other libraries that count something else: key, our key of the same section, what to say.
-struct CountedOtherwise {
-  std::string_view key, ours, text;
-};
-constexpr CountedOtherwise kCountedOtherwise[] = {
-    {"batch_size", "num_minibatches",
-     "in place of rows per minibatch, set num_minibatches = trainer.train_batch_size / batch_size"},
-    {"n_steps", "gae_lambda",
-     "in place of steps per rollout, set trainer.train_batch_size = n_steps * trainer.num_envs"},
-    {"n_steps", "train_batch_size",
-     "in place of steps per rollout, set train_batch_size = n_steps * num_envs"},
-    {"num_steps", "gae_lambda",
-     "in place of steps per rollout, set trainer.train_batch_size = num_steps * trainer.num_envs"},
-    {"num_steps", "train_batch_size",
-     "in place of steps per rollout, set train_batch_size = num_steps * num_envs"}};
-
 // Suggests the name that was probably meant, in this section or in another. This is slow, and there can be
 // thousands of unknown keys, so callers limit its use.
 std::string hint(const std::string& key, const std::vector<std::string>& names,
                  const std::vector<std::string>& elsewhere) {
-  for (const CountedOtherwise& other : kCountedOtherwise) {
-    if (key == other.key && contains(names, other.ours)) return concat("; ", other.text);
-  }
+  if (const std::string_view text = counted_otherwise(key, names); !text.empty()) return concat("; ", text);
   if (const std::string ours(our_name(key)); contains(names, ours)) return "; did you mean \"" + ours + "\"?";
   if (nearest_name(key, names).empty()) {
     for (const std::string& path : elsewhere) {

@@ -1,9 +1,12 @@
 // synonyms.h: names that other libraries, or users, give to some of our keys.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace wd::config {
 
@@ -31,6 +34,29 @@ inline constexpr auto kElsewhereCalled =
 constexpr std::string_view our_name(std::string_view key) {
   for (const auto& [foreign, ours] : kElsewhereCalled)
     if (key == foreign) return ours;
+  return {};
+}
+
+// Numbers of other libraries that count something else: their key, our key of the same section, what to say.
+struct CountedOtherwise {
+  std::string_view key, ours, text;
+};
+inline constexpr auto kCountedOtherwise = std::to_array<CountedOtherwise>(
+    {{"batch_size", "num_minibatches",
+      "in place of rows per minibatch, set num_minibatches = trainer.train_batch_size / batch_size"},
+     {"n_steps", "gae_lambda",
+      "in place of steps per rollout, set trainer.train_batch_size = n_steps * trainer.num_envs"},
+     {"n_steps", "train_batch_size",
+      "in place of steps per rollout, set train_batch_size = n_steps * num_envs"},
+     {"num_steps", "gae_lambda",
+      "in place of steps per rollout, set trainer.train_batch_size = num_steps * trainer.num_envs"},
+     {"num_steps", "train_batch_size",
+      "in place of steps per rollout, set train_batch_size = num_steps * num_envs"}});
+
+// What to say of the key in a section that has these keys; empty if it is none of the above.
+inline std::string_view counted_otherwise(std::string_view key, const std::vector<std::string>& names) {
+  for (const CountedOtherwise& other : kCountedOtherwise)
+    if (key == other.key && std::ranges::find(names, other.ours) != names.end()) return other.text;
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/selective_fields.h"
 #include "tests/kernels/random_data.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
@@ -22,7 +23,7 @@ namespace wd::parity {
 inline constexpr int kSteps = 16;
 
 // Sets numbers and flags of Params by name.
-class Set : public Fields {
+class Set : public SelectiveFields {
  public:
   explicit Set(std::map<std::string, double> values) : values_(std::move(values)) {}
   ~Set() override { EXPECT_TRUE(values_.empty()) << "the environment has no " << values_.begin()->first; }
@@ -35,11 +36,6 @@ class Set : public Fields {
   void choice(const char* name, int& value, std::span<const char* const>, const char*) override {
     take(name, value);
   }
-  void operator()(const char*, std::string&, const char*) override {}
-  void operator()(const char*, std::vector<int>&, Range, const char*) override {}
-  void operator()(const char*, Schedule&, Range, const char*) override {}
-  void operator()(const char*, std::vector<std::string>&, const char*) override {}
-  void operator()(const char*, std::optional<double>&, Range, const char*) override {}
 
  private:
   template <typename T>

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "src/base/selective_fields.h"
 #include "tests/rollout/played.h"
 #include "wd/detail/bfloat16.h"
 
@@ -27,7 +28,7 @@ TEST(Bfloat16, RoundsAsTorchDoes) {
 }
 
 // Turns use_full_observation off if the environment has it.
-class Partial : public Fields {
+class Partial : public SelectiveFields {
  public:
   bool found = false;
   void operator()(const char* name, bool& value, const char*) override {
@@ -35,16 +36,6 @@ class Partial : public Fields {
     found = true;
     value = false;
   }
-  void operator()(const char*, int&, Range, const char*) override {}
-  void operator()(const char*, std::int64_t&, Range, const char*) override {}
-  void operator()(const char*, float&, Range, const char*) override {}
-  void operator()(const char*, double&, Range, const char*) override {}
-  void choice(const char*, int&, std::span<const char* const>, const char*) override {}
-  void operator()(const char*, std::string&, const char*) override {}
-  void operator()(const char*, std::vector<int>&, Range, const char*) override {}
-  void operator()(const char*, Schedule&, Range, const char*) override {}
-  void operator()(const char*, std::vector<std::string>&, const char*) override {}
-  void operator()(const char*, std::optional<double>&, Range, const char*) override {}
 };
 
 void expect_rounded_rows(const Environment& environment) {

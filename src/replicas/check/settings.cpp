@@ -3,16 +3,16 @@
 #include <optional>
 #include <span>
 
+#include "src/base/selective_fields.h"
 #include "src/replicas/check/checks.h"
 #include "src/report/format.h"
 #include "wd/error.h"
-#include "wd/params.h"
 
 namespace wd {
 namespace {
 
 // Reads all settings as numbers. If one is chosen, it gets another value, or the one that it had.
-class Values : public Fields {
+class Values : public SelectiveFields {
  public:
   std::vector<std::string> names;
   std::vector<double> values;
@@ -38,12 +38,6 @@ class Values : public Fields {
     const auto n = static_cast<int>(words.size());
     visit(name, value, n < 2 ? value : (value + 1) % n);
   }
-  // Params of an environment have none of these.
-  void operator()(const char*, std::string&, const char*) override {}
-  void operator()(const char*, std::vector<int>&, Range, const char*) override {}
-  void operator()(const char*, Schedule&, Range, const char*) override {}
-  void operator()(const char*, std::vector<std::string>&, const char*) override {}
-  void operator()(const char*, std::optional<double>&, Range, const char*) override {}
 
  private:
   template <typename T>
