@@ -105,8 +105,10 @@ std::string describe_rest(const std::vector<Failure>& failures, const Failure& r
   if (!same.empty()) text += "\n  the same: " + list_ranks(same);
   if (!consequences.empty()) text += "\n  as a consequence: " + list_ranks(consequences);
   if (!run_folder.empty()) {
-    text += concat("\n  log: ", (run_folder / concat("rank_", root.rank, ".log")).string(),
-                   "\n  details: ", (run_folder / concat("error_rank_", root.rank, ".json")).string());
+    text += concat("\n  log: ", (run_folder / concat("rank_", root.rank, ".log")).string());
+    const std::filesystem::path details = run_folder / concat("error_rank_", root.rank, ".json");
+    std::error_code unreadable;
+    if (std::filesystem::is_regular_file(details, unreadable)) text += "\n  details: " + details.string();
   }
   return text;
 }

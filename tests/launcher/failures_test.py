@@ -101,6 +101,13 @@ def test_L3_a_report_of_a_consequence_is_never_the_cause(tmp_path):
                      rf"  log: {tmp_path}/rank_1.log\n  details: {tmp_path}/error_rank_1.json$", done.stderr, re.M), done.stderr
 
 
+def test_details_that_could_not_be_written_are_not_named(tmp_path):
+    (tmp_path / "error_rank_1.json/in_the_way").mkdir(parents=True)
+    done = run("--workers", 2, "--fault", "rank=1,iter=3,kind=kill", "--run_dir", tmp_path)
+    assert "the failure cannot be written down" in done.stderr and "details:" not in done.stderr, done.stderr
+    assert f"  log: {tmp_path}/rank_1.log" in done.stderr, done.stderr
+
+
 FAULTS = {
     "throw": ("fault on purpose in iteration 3", None, 1),
     "oom": ("std::bad_alloc", None, 1),
