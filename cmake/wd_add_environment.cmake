@@ -67,8 +67,10 @@ function(wd_add_environment file)
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/environments_${ARG_TARGET})
   set(cuda_function nullptr)
-  wd_environment_unit(${folder}/${ARG_NAME}.env.cpp cpu_executor.h WD_DEFINE_CPU_ENVIRONMENT
-    "${WD_FLAGS_CXX}")
+  if(NOT WD_CPU_SIDE_EXISTS)  # tests/emulation takes that of another target
+    wd_environment_unit(${folder}/${ARG_NAME}.env.cpp cpu_executor.h WD_DEFINE_CPU_ENVIRONMENT
+      "${WD_FLAGS_CXX}")
+  endif()
   if(WD_CUDA)
     set(cuda_function cuda_executor_${ARG_NAME})
     wd_use_cuda(${ARG_TARGET})

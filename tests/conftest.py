@@ -1,5 +1,6 @@
 """conftest.py: leaves out the cases of tests/gate.txt where WD_GATE=1, as `./wd test` sets it."""
 
+import collections
 import fnmatch
 import os
 import pathlib
@@ -9,17 +10,43 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def left_out(file, case):
-    """Whether the gate leaves out this case of a file, as cli/eval_test.py."""
-    rules = [line.split() for line in (HERE / "gate.txt").read_text().splitlines() if line and not line.startswith("#")]
-    found = {verb: any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)
-             for verb, name, *patterns in rules if name == file}
-    return "keep" in found and not found["keep"] or found.get("drop", False)
+def kept(file, cases):
+    """Those of a file's cases, as of cli/eval_test.py, that the gate runs."""
+    rules = collections.defaultdict(list)
+    for line in (HERE / "gate.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            verb, name, *words = line.split()
+            if fnmatch.fnmatchcase(file, name):
+                rules[verb] += words
+
+    def matches(verb, case):
+        return any(fnmatch.fnmatchcase(case, pattern) for pattern in rules[verb])
+
+    left = [case for case in cases if not matches("drop", case) and ("keep" not in rules or matches("keep", case))]
+    if "few" not in rules:
+        return left
+    most, of_function = min(map(int, rules["few"])), collections.defaultdict(list)
+    for case in left:
+        of_function[case.partition("[")[0]].append(case)
+    few = set()
+    for function in of_function.values():
+        n = min(most, len(function))
+        few |= {function[k * len(function) // n] for k in range(n)}
+    return [case for case in left if case in few or matches("always", case)]
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True)  # before -k chooses among what is left
+def pytest_collection_modifyitems(config, items):
     if os.environ.get("WD_GATE") != "1":
         return
+    of_file = collections.defaultdict(list)
     for item in items:
-        if left_out(item.path.relative_to(HERE).as_posix(), item.name):
-            item.add_marker(pytest.mark.skip(reason="only in ./wd test --all (tests/gate.txt)"))
+        of_file[item.path.relative_to(HERE).as_posix()].append(item.name)
+    names = {file: set(kept(file, cases)) for file, cases in of_file.items()}
+    left = [item for item in items if item.name in names[item.path.relative_to(HERE).as_posix()]]
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        items[:] = left
+        return
+    for item in items:  # if nothing were collected, that would be an error
+        item.add_marker(pytest.mark.skip(reason="only in ./wd test --all (tests/gate.txt)"))

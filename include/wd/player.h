@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wd/environment.h"
+#include "wd/error.h"
 #include "wd/policy.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
@@ -68,13 +69,17 @@ class RandomPlayer : public Player {
   bool in_half_widths_;
 };
 
+struct NoScriptedPlayer : UsageError {
+  using UsageError::UsageError;
+};
+
 // The environment's script, which reads the state of the replicas on the host. Both must outlive the player.
 class ScriptedPlayer : public Player {
  public:
   ScriptedPlayer(const Environment& environment, const Replicas& replicas)
       : environment_(environment), replicas_(replicas) {}
 
-  // Throws UsageError if the environment has no script.
+  // Throws NoScriptedPlayer if the environment has no script.
   void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
 
  private:

@@ -46,6 +46,7 @@ class Policy {
   Policy(Policy&&) noexcept;
 
   const std::string& name() const;
+  const ModelSettings& model_settings() const;
   // All parameters and their gradients, [P] float32 each; padding between tensors stays 0.
   at::Tensor parameters() const;
   at::Tensor gradients() const;

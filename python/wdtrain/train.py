@@ -283,6 +283,8 @@ class _Voice:
             return  # the exception says it
         text = self._read(self._shown)
         text = text[: text.rfind(b"\n") + 1]
+        if code is None and (error := re.search(b"^error: ", text, re.MULTILINE)):
+            text = text[: error.start()]  # the exit code, which follows, says whether the exception says it
         if text:
             self._shown += len(text)
             print(self._before + text.decode(errors="replace"), end="", file=sys.stderr, flush=True)

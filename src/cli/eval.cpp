@@ -8,6 +8,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "wd/error.h"
+#include "wd/player.h"
 
 namespace wd::cli {
 namespace {
@@ -63,8 +64,8 @@ Json compare(Evaluator& evaluator, const Spec& spec, Match match) {
     for (SidePlayer& player : match.players) player = SidePlayer{kind};
     try {
       players[SidePlayer{kind}.name()] = play(evaluator, spec, match);
-    } catch (const UsageError&) {
-      if (kind != SidePlayer::kScripted) throw;  // else the game has no script
+    } catch (const NoScriptedPlayer&) {
+      continue;
     }
   }
   return players;

@@ -116,6 +116,18 @@ auto explaining_memory(const scaling::Job& job, const F& f) {
   }
 }
 
+// This process's command, with the run that "latest" means now in its place: later it means another one.
+std::vector<std::string> recorded_command() {
+  constexpr std::string_view kOption = "--warm_start", kJoined = "--warm_start=";
+  std::vector<std::string> command = own_command();
+  for (std::size_t k = 1; k < command.size(); ++k) {
+    if (command[k - 1] == kOption) command[k] = one_run(command[k]);
+    if (command[k].starts_with(kJoined))
+      command[k] = concat(kJoined, one_run(command[k].substr(kJoined.size())));
+  }
+  return command;
+}
+
 // The parts of a worker, in the order in which they are built.
 struct TrainingWorker {
   Experiment setup;
@@ -158,7 +170,7 @@ struct TrainingWorker {
   // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
   void open(RunOptions options) {
     options.workers = group.size();
-    options.start = dump(run::describe_start(own_command(), group.size()));
+    options.start = dump(run::describe_start(recorded_command(), group.size()));
     if (group.leads()) run = std::make_unique<Run>(options);
     folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder.string());

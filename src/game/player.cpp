@@ -41,7 +41,7 @@ void ScriptedPlayer::act(PolicyBuffers& buffers, int t, const Draw&) {
   for (std::int64_t e = 0; e < E; ++e) {
     const auto* const block = static_cast<const std::byte*>(blocks.const_data_ptr()) + e * blocks.stride(0);
     if (!environment_.scripted(layout, block, actions[e].data_ptr<std::int32_t>()))
-      throw UsageError(concat("environment ", environment_.name(), " has no scripted player"));
+      throw NoScriptedPlayer(concat("environment ", environment_.name(), " has no scripted player"));
   }
   const at::Tensor agents = at::tensor(buffers.agent, at::kInt);
   const at::Tensor mine = actions.index_select(1, agents).narrow(2, 0, width).contiguous();

@@ -287,6 +287,7 @@ Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;
 
 const std::string& Policy::name() const { return impl_->own.name; }
+const ModelSettings& Policy::model_settings() const { return impl_->settings; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 const Head& Policy::head() const { return *impl_->head; }

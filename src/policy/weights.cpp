@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "wd/config.h"
 #include "wd/error.h"
+#include "wd/safetensors.h"
 
 namespace wd {
 
@@ -36,11 +38,25 @@ std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesyste
   }
 }
 
+// A file that says with which activation it was trained, as those of trainings and of wdtrain-convert do, is
+// not for a network with another one: the shapes are the same, the actions are not.
+void check_activation(const Policy& policy, const std::filesystem::path& path) {
+  if (policy.model_settings().network) return;  // computes what its type says
+  const TensorMetadata metadata = SafetensorsReader(path).metadata();
+  const auto trained = metadata.find("activation");
+  const std::string own = kActivationNames[policy.model_settings().activation];
+  if (trained == metadata.end() || trained->second == own) return;
+  throw UsageError(concat(path.string(), ": was trained with activation ", trained->second,
+                          ", and the network has ", own, ": set policy.", policy.name(),
+                          ".model.activation to ", trained->second));
+}
+
 }  // namespace
 
 void load_weights(Policy& policy, const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) throw UsageError(path.string() + ": there is no such file");
   const std::vector<NamedTensor> read = read_weights(policy, path);
+  check_activation(policy, path);
   for (const NamedTensor& named : read) check_finite(path, named);
   const bool has_units = std::ranges::any_of(read, is_unit, &NamedTensor::name);
   if (policy.value_norm().defined() && !has_units) policy.normalize_values();  // values are what they compute

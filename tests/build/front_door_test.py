@@ -116,12 +116,18 @@ def test_training_without_a_gpu_builds_for_the_cpu_and_tests_add_the_rest(machin
     assert " --no-deps torch==" in first["wheels"][1]
     assert machine("train")["configured"] == []
     tests = machine("test")
-    assert tests["configured"] == configured("cuda", "build", "ON", fresh=False)  # compiled files are kept
+    assert tests["configured"] == configured("cuda", "build", "QUICK", fresh=False)  # compiled files are kept
     assert tests["built"] == ["all"]
     assert len(tests["wheels"]) == 3  # also what training without a GPU left out
     assert "--test-dir build " in tests["tested"][0] and "--label-exclude slow" in tests["tested"][0]
     again = machine("train")  # an existing CUDA build is kept
     assert again["configured"] == [] and again["built"] == ["wdtrain"]
+    assert machine("test", "-R", "config")["configured"] == configured("cuda", "build", "ON", fresh=False)  # more than the gate's
+    assert machine("test")["configured"] == []
+
+
+def test_a_machine_with_a_gpu_builds_the_gpus_side_of_all_tests(machine):
+    assert machine("test", gpu=True)["configured"] == configured("cuda", "build", "ON")
 
 
 def test_training_with_a_gpu_builds_for_it(machine):

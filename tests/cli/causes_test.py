@@ -122,6 +122,17 @@ def test_a_run_without_weights_points_to_its_newest_checkpoint(tmp_path):
 # --- other people's words ---
 
 
+def test_weights_of_another_activation_are_refused(tmp_path):
+    """Their shapes are the same, and the actions would be others."""
+    short, key = ["--env", "cartpole", *SHORT], "policy.shared.model.activation"
+    assert wdtrain(*short, "--set", f"{key}=relu", "--run_dir", tmp_path / "relu").returncode == 0
+    weights = ["--set", f"policy.shared.model.model_ckpt_filepath={tmp_path / 'relu/weights/shared.safetensors'}"]
+    done = wdtrain(*short, *weights, "--set", f"{key}=tanh", "--run_dir", tmp_path / "tanh")
+    assert done.returncode == 2 and not (tmp_path / "tanh").exists()
+    assert f"was trained with activation relu, and the network has tanh: set {key} to relu" in done.stderr
+    assert wdtrain(*short, *weights, "--set", f"{key}=relu", "--run_dir", tmp_path / "same").returncode == 0
+
+
 def config(tmp_path, text):
     (tmp_path / "c.yaml").write_text(text)
     return wdtrain("--config", tmp_path / "c.yaml", "--print_config")

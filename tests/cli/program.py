@@ -13,6 +13,18 @@ def wdtrain(*arguments, timeout=120, **settings):
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **settings)
 
 
+class Runs:
+    """A folder of runs that are trained when a test first names them: train(name, folder)."""
+
+    def __init__(self, place, train):
+        self.place, self._train = place, train
+
+    def __truediv__(self, name):
+        if not (self.place / name).exists():
+            self._train(name, self.place / name)
+        return self.place / name
+
+
 def output(*arguments, **settings):
     """stdout of a run that must succeed."""
     done = wdtrain(*arguments, **settings)

@@ -3,7 +3,7 @@
 #
 # In a block marked ```sh, every line runs except those that begin with ./wd (which would set up, build and
 # test again) and those marked `# minutes`. The blocks of one document run in order in one folder, which
-# contains configs/ and build/wdtrain. Training without a time limit gets one.
+# contains configs/ and build/wdtrain. Training has a time limit of one second.
 import os
 import pathlib
 import re
@@ -27,6 +27,7 @@ def commands(document):
 
 
 def shortened(command):
+    command = re.sub(r"--max_seconds \d+", "--max_seconds 1", command)
     trains = command.startswith("build/wdtrain --") and "--print_config" not in command and "--max_seconds" not in command
     return command.replace("build/wdtrain", "build/wdtrain --max_seconds 1", 1) if trains else command
 

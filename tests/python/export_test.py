@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 import torch
 
-from cli.program import output
+from cli.program import Runs, output
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,10 +54,7 @@ TRAININGS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("runs")
-    for name, options in TRAININGS.items():
-        output(*options, "--total_steps", 40, "--device", "cpu", "--quiet", "--run_dir", place / name)
-    return place
+    return Runs(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--total_steps", 40, "--device", "cpu", "--quiet", "--run_dir", run))
 
 
 def policy_of(folder, name):
@@ -215,7 +212,7 @@ def test_sampled_actions_follow_the_distribution(folder, format, tmp_path):
     assert abs(action.double().mean().item() - probability) < 5 * (probability * (1 - probability) / ROWS) ** 0.5
 
 
-def test_the_command(folder, capsys):
+def test_the_command(folder, tmp_path, capsys):
     run = folder / "mlp"
     main(["--run", str(run), "--format", "onnx"])
     assert capsys.readouterr().out.startswith(f"{run}/export/shared.onnx: (observation) -> (action, logits, value), ")
@@ -223,8 +220,8 @@ def test_the_command(folder, capsys):
         main(["--run", str(run), "--format", "onnx"])
     main(["--run", str(run), "--format", "onnx", "--force"])
     checkpoint = run / "checkpoints" / "latest"
-    main(["--run", str(checkpoint), "--format", "safetensors", "--out", str(folder / "w.safetensors")])
-    assert (folder / "w.safetensors").read_bytes() == (run / "weights/shared.safetensors").read_bytes()
+    main(["--run", str(checkpoint), "--format", "safetensors", "--out", str(tmp_path / "w.safetensors")])
+    assert (tmp_path / "w.safetensors").read_bytes() == (run / "weights/shared.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -236,8 +233,9 @@ def test_the_command(folder, capsys):
     (["--run", "{folder}/mlp", "--format", "safetensors", "--sample"], "has weights only"),
 ])
 def test_what_cannot_be_exported(folder, arguments, message):
+    assert (folder / "heads").exists() and (folder / "mlp").exists()
     with pytest.raises(SystemExit, match=message):
-        main([argument.format(folder=folder) for argument in arguments])
+        main([argument.format(folder=folder.place) for argument in arguments])
 
 
 def test_the_choice_of_greedy_actions_is_inside(folder):

@@ -16,7 +16,7 @@ import pandas
 import pytest
 import torch
 
-from cli.program import output, wdtrain
+from cli.program import Runs, output, wdtrain
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -77,10 +77,7 @@ TRAININGS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("runs")
-    for name, options in TRAININGS.items():
-        output(*options, "--device", "cpu", "--quiet", "--run_dir", place / name)
-    return place
+    return Runs(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--device", "cpu", "--quiet", "--run_dir", run))
 
 
 @pytest.fixture(params=TRAININGS)
@@ -338,11 +335,12 @@ def test_a_run_that_is_killed_and_resumed_has_no_gap_and_no_repeat(tmp_path):
 
 
 def test_finding_runs(folder):
-    assert [run.folder.name for run in package.runs(folder)] == sorted(TRAININGS)
+    assert (folder / "mlp").exists() and (folder / "gru").exists()
+    assert [run.folder for run in package.runs(folder.place)] == sorted(folder.place.iterdir())
 
 
 @pytest.mark.parametrize("use, message", [
-    (lambda folder: package.Run(folder), "not a run's folder"),
+    (lambda folder: package.Run(folder.place), "not a run's folder"),
     (lambda folder: package.Run(folder / "mlp").weights("tagger"), "name a policy: shared"),
     (lambda folder: package.Run(folder / "gru").policy().act(torch.zeros(1, 4)), "this policy remembers"),
 ])

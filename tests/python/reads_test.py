@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 import torch
 
-from cli.program import output
+from cli.program import Runs, output
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -47,14 +47,14 @@ TRAININGS = {name: f"policy={{shared: {{{settings}}}}}" for name, settings in SH
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("runs")
-    for name, policy in TRAININGS.items():
-        output("--env", "simple_spread", "--num_envs", 4, "--train_batch_size", 80, "--total_steps", 800, "--set", policy,
-               "--device", "cpu", "--quiet", "--run_dir", place / name)
-    output("--env", "pendulum", "--num_envs", 4, "--train_batch_size", 64, "--total_steps", 1024, "--device", "cpu", "--quiet",
-           "--set", "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, critic_reads: [observation, agent_id]}}}" % MEMORY,
-           "--run_dir", place / "td3")
-    return place
+    def train(name, run):
+        game = ["--env", "simple_spread", "--train_batch_size", 80, "--total_steps", 800, "--set", TRAININGS.get(name, "")]
+        if name == "td3":
+            td3 = "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, critic_reads: [observation, agent_id]}}}" % MEMORY
+            game = ["--env", "pendulum", "--train_batch_size", 64, "--total_steps", 1024, "--set", td3]
+        output(*game, "--num_envs", 4, "--device", "cpu", "--quiet", "--run_dir", run)
+
+    return Runs(tmp_path_factory.mktemp("runs"), train)
 
 
 def test_the_value_of_a_team(folder):

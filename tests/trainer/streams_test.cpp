@@ -2,7 +2,7 @@
 // of each replica, which only recordings keep.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <torch/nn.h>
+#include <torch/nn/modules/linear.h>
 
 #include <filesystem>
 #include <set>
