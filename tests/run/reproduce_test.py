@@ -144,7 +144,7 @@ def test_a_warm_start_is_found_however_it_was_given(trained, tmp_path):
             output(*TRAINING, "--run_dir", "runs/a", cwd=tmp_path)
         output(*TRAINING, *words, "--run_dir", folder, cwd=tmp_path)
         if name == "latest":
-            output(*TRAINING, "--seed", 9, "--run_dir", "runs/b", cwd=tmp_path)
+            output(*TRAINING, "--set", "policy.shared.gamma=0.5", "--run_dir", "runs/b", cwd=tmp_path)
         done = wdtrain("reproduce", folder)
         assert done.returncode == 0, done.stderr
 
