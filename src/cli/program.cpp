@@ -1,6 +1,7 @@
 // program.cpp: runs the command that main() is given, and turns exceptions into exit codes.
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
 
 #include "src/base/program_name.h"
 #include "src/base/streams.h"
@@ -79,7 +80,7 @@ std::string command_hint(const std::string& word) {
 // Libraries fail in words of their own where there is no working folder.
 void require_working_folder() {
   std::error_code error;
-  std::filesystem::current_path(error);
+  std::ignore = std::filesystem::current_path(error);
   if (error)
     throw UsageError(concat("the working folder cannot be found (", error.message(),
                             "); it was removed, perhaps: change to another folder"));
