@@ -1,7 +1,6 @@
 // program.cpp: runs the command that main() is given, and turns exceptions into exit codes.
 #include <cstdlib>
 #include <filesystem>
-#include <tuple>
 
 #include "src/base/program_name.h"
 #include "src/base/streams.h"
@@ -77,17 +76,7 @@ std::string command_hint(const std::string& word) {
   return suggestion(word, names);
 }
 
-// Libraries fail in words of their own where there is no working folder.
-void require_working_folder() {
-  std::error_code error;
-  std::ignore = std::filesystem::current_path(error);
-  if (error)
-    throw UsageError(concat("the working folder cannot be found (", error.message(),
-                            "); it was removed, perhaps: change to another folder"));
-}
-
 int run(const std::string& program, std::vector<std::string> arguments) {
-  require_working_folder();
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "--version") {
     print(program + " " WD_VERSION "\n");

@@ -13,15 +13,16 @@ def wdtrain(*arguments, timeout=120, **settings):
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **settings)
 
 
-class Runs:
-    """A folder of runs that are trained when a test first names them: train(name, folder)."""
+class OnDemand:
+    """A folder whose entries are made when a test first names them: make(name, path)."""
 
-    def __init__(self, place, train):
-        self.place, self._train = place, train
+    def __init__(self, place, make):
+        self.place, self._make, self._made = place, make, set()
 
     def __truediv__(self, name):
-        if not (self.place / name).exists():
-            self._train(name, self.place / name)
+        if name not in self._made:
+            self._make(name, self.place / name)
+            self._made.add(name)
         return self.place / name
 
 

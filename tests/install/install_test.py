@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.run_paths import elf_files, unsafe
+from cli.program import OnDemand
 
 SOURCE = Path(os.environ["WD_SOURCE_DIR"])
 BUILD = Path(os.environ["WD_BUILD_DIR"])
@@ -62,7 +63,7 @@ def register_game(example, folder):
 
 @pytest.fixture(scope="module")
 def loops(prefix, tmp_path_factory):
-    """The build folder of the examples with torch, which share it: each configures alone in the same way."""
+    """The build folder of the examples with torch, which share it: each configures alone in the same way, and is built on demand."""
     project = tmp_path_factory.mktemp("loops")
     names = ["distributed_loop", "training_loop", "host_environment", "custom_algorithm", "off_policy"]
     for name in names:
@@ -71,8 +72,7 @@ def loops(prefix, tmp_path_factory):
     names.append("registered")
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
     run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}", NO_CUDA)
-    run("cmake", "--build", project / "build")
-    return project / "build"
+    return OnDemand(project / "build", lambda name, _: run("cmake", "--build", project / "build", "--target", name))
 
 
 def test_nothing_that_is_installed_looks_into_the_working_folder(prefix):
@@ -135,22 +135,22 @@ def test_example_knows_its_own_and_the_bundled_environments(program):
 
 def test_a_loop_of_ones_own_runs_on_several_workers(loops):
     for workers in ("1", "3"):
-        told = run(loops / "distributed_loop/distributed_loop", workers)
+        told = run(loops / "distributed_loop" / "distributed_loop", workers)
         assert [line.split(",")[0] for line in told.splitlines()] == ["step 50", "step 100", "step 150", "step 200"]
         assert float(told.split()[-1]) < 1e-4
 
 
 def test_a_training_loop_on_the_public_api_learns(loops, tmp_path):
-    told = run(loops / "training_loop/training_loop", "cartpole", "trainer.total_steps=61440", "trainer.device=cpu", cwd=tmp_path)
+    told = run(loops / "training_loop" / "training_loop", "cartpole", "trainer.total_steps=61440", "trainer.device=cpu", cwd=tmp_path)
     returns = [float(line.split()[-1]) for line in told.splitlines()]
     assert len(returns) == 3 and returns[0] < returns[-1] and returns[-1] > 150, told
     for setting in ("policy.shared.model={type: gru, width: 8}", "trainer.precision=bf16"):
-        told = run(loops / "training_loop/training_loop", "cartpole", "trainer.total_steps=4096", "trainer.device=cpu", setting, cwd=tmp_path)
+        told = run(loops / "training_loop" / "training_loop", "cartpole", "trainer.total_steps=4096", "trainer.device=cpu", setting, cwd=tmp_path)
         assert told.startswith("4096 steps, mean return "), told
 
 
 def test_a_game_of_plain_cpp_is_learned(loops, tmp_path):
-    program = loops / "host_environment/host_environment"
+    program = loops / "host_environment" / "host_environment"
     told = run(program, "trainer.device=cpu", cwd=tmp_path)
     mean, share = re.fullmatch(r"\d+ steps, mean return (0\.\d+), both arrive in (\d+) % of episodes\n", told).groups()
     assert float(mean) >= 0.7 and int(share) >= 95, told
@@ -161,7 +161,7 @@ def test_a_game_of_plain_cpp_is_learned(loops, tmp_path):
 
 
 def test_commands_know_a_game_that_is_registered(loops, tmp_path):
-    program = loops / "registered/registered"
+    program = loops / "registered" / "registered"
     assert "frozen_corridor" in run(program, "envs")
     run(program, "--env", "frozen_corridor", "--device", "cpu", "--num_workers", "2", "--total_steps", "16384", "--run_dir", tmp_path / "run")
     run(program, "--resume", tmp_path / "run", "--total_steps", "32768")
@@ -172,7 +172,7 @@ def test_commands_know_a_game_that_is_registered(loops, tmp_path):
 
 
 def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
-    program = loops / "custom_algorithm/custom_algorithm"
+    program = loops / "custom_algorithm" / "custom_algorithm"
     run(program, "--env", "cartpole", "--device", "cpu", "--num_workers", "2", "--set", "policy={shared: {algorithm: GROUP}}", "--num_envs", "64",
         "--train_batch_size", "8192", "--total_steps", "131072", "--run_dir", tmp_path / "run")
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -188,7 +188,7 @@ HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_
 
 
 def test_an_off_policy_algorithm_with_a_kernel_of_ones_own_learns_and_resumes(loops, tmp_path):
-    program = loops / "off_policy/off_policy"
+    program = loops / "off_policy" / "off_policy"
     train = lambda folder, steps, *more: run(program, *map(str, [*HYSTERETIC, "--total_steps", steps, "--run_dir", tmp_path / folder, *more]))  # noqa: E731
     train("two", 24_000, "--num_workers", 2)
     rows = [json.loads(line) for line in (tmp_path / "two" / "metrics.jsonl").read_text().splitlines()]

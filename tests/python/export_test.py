@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 import torch
 
-from cli.program import Runs, output
+from cli.program import OnDemand, output
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,7 +54,7 @@ TRAININGS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return Runs(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--total_steps", 40, "--device", "cpu", "--quiet", "--run_dir", run))
+    return OnDemand(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--total_steps", 40, "--device", "cpu", "--quiet", "--run_dir", run))
 
 
 def policy_of(folder, name):

@@ -16,7 +16,7 @@ import pandas
 import pytest
 import torch
 
-from cli.program import Runs, output, wdtrain
+from cli.program import OnDemand, output, wdtrain
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -77,7 +77,7 @@ TRAININGS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return Runs(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--device", "cpu", "--quiet", "--run_dir", run))
+    return OnDemand(tmp_path_factory.mktemp("runs"), lambda name, run: output(*TRAININGS[name], "--device", "cpu", "--quiet", "--run_dir", run))
 
 
 @pytest.fixture(params=TRAININGS)

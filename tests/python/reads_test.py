@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 import torch
 
-from cli.program import Runs, output
+from cli.program import OnDemand, output
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
             game = ["--env", "pendulum", "--train_batch_size", 64, "--total_steps", 1024, "--set", td3]
         output(*game, "--num_envs", 4, "--device", "cpu", "--quiet", "--run_dir", run)
 
-    return Runs(tmp_path_factory.mktemp("runs"), train)
+    return OnDemand(tmp_path_factory.mktemp("runs"), train)
 
 
 def test_the_value_of_a_team(folder):
