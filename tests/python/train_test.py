@@ -145,6 +145,18 @@ def test_a_folder_that_holds_something_is_refused_once(place, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("code, shown", [(2, ""), (0, "error: b\n")])
+def test_an_error_waits_for_the_exit_code_that_says_whether_it_is_raised(code, shown, tmp_path, capfd):
+    with open(tmp_path / "said", "w+b") as said:
+        said.write(b"warning: a\nerror: b\n")
+        said.flush()
+        voice = sys.modules["wdtrain.train"]._Voice(said, False)
+        voice.show()
+        assert capfd.readouterr().err == "warning: a\n"
+        voice.show(code)
+        assert capfd.readouterr().err == shown
+
+
 def test_a_training_that_is_refused_late_leaves_no_folder(place):
     words = error_of(wdtrain.UsageError, "tag_gridworld", num_envs=8, train_batch_size="8G", total_steps="16G")
     assert words.startswith("not enough memory") and not list(place.glob("runs/*/*"))
