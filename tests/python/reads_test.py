@@ -48,11 +48,12 @@ TRAININGS = {name: f"policy={{shared: {{{settings}}}}}" for name, settings in SH
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     def train(name, run):
-        game = ["--env", "simple_spread", "--train_batch_size", 80, "--total_steps", 800, "--set", TRAININGS.get(name, "")]
         if name == "td3":
-            td3 = "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, critic_reads: [observation, agent_id]}}}" % MEMORY
-            game = ["--env", "pendulum", "--train_batch_size", 64, "--total_steps", 1024, "--set", td3]
-        output(*game, "--num_envs", 4, "--device", "cpu", "--quiet", "--run_dir", run)
+            game = ["--env", "pendulum", "--train_batch_size", 64, "--total_steps", 1024]
+            policy = "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, critic_reads: [observation, agent_id]}}}" % MEMORY
+        else:
+            game, policy = ["--env", "simple_spread", "--train_batch_size", 80, "--total_steps", 800], TRAININGS[name]
+        output(*game, "--num_envs", 4, "--set", policy, "--device", "cpu", "--quiet", "--run_dir", run)
 
     return OnDemand(tmp_path_factory.mktemp("runs"), train)
 
