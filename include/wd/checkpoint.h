@@ -29,7 +29,7 @@ namespace wd {
 
 // Folders of a checkpoint.
 inline constexpr const char *kWeightsFolder = "weights/", *kTrainedFolder = "trained/",
-                            *kReplayFolder = "replay/";
+                            *kReplayFolder = "replay/", *kOpponentsFolder = "opponents/";
 
 // The state of training between two iterations, in host memory.
 struct Snapshot {

@@ -264,6 +264,7 @@ struct Config {
   // "trainer.num_envs" to "FILE:LINE" or "--set"; absent: default.
   std::map<std::string, std::string> origins;
   std::vector<std::string> notes;  // messages for the user: rounding, keys without effect
+  std::filesystem::path checkpoint;  // that training goes on from, with the opponents that it holds; or empty
   std::string inherited;  // message about the keys that the environment's own file adds to the user's; or ""
 };
 
@@ -297,6 +298,13 @@ struct ConfigSources {
   bool shipped = true;                             // false: the environment's own defaults replace NAME.yaml
   // --algorithm: of all policies that learn, over that of files; empty: as they say.
   std::string algorithm = {};
+  // `file` is config.yaml of a run or a checkpoint, perhaps somebody else's: it must be a regular file, and an
+  // environment in Python is started only if this user began such a run, or `env` names it, or `trusted`.
+  bool of_run = false;
+  bool trusted = false;         // --trust
+  const Spec* spec = nullptr;  // of an environment in Python, which is then not started
+  std::optional<std::string> text = {};   // of `file`, which then is a name for messages
+  std::filesystem::path checkpoint = {};  // Config::checkpoint
 };
 
 using Describe = std::function<void(Fields&)>;
@@ -319,6 +327,10 @@ Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup
 // Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"); leaves other names
 // unchanged.
 std::string canonical_environment(std::string_view name);
+
+// The environment, by its own name, that config.yaml of a run names. Nothing else of the file is used. Throws
+// ConfigError.
+std::string environment_of_run(const std::string& file);
 
 // Returns the effective values as YAML, which loads back to the same values. With origins, a comment at each
 // value gives its origin.

@@ -45,6 +45,7 @@ enum class Stream : std::uint32_t {
   kActor = 7,
   kNoiseMatrix = 8,
   kOpponent = 9,
+  kWeights = 10,
 };
 
 // Splits a 64-bit seed into a Philox key for one stream.

@@ -36,12 +36,12 @@ std::vector<Probe> probes_of(const Policy& policy, const Batch& batch, std::int6
 double dormant_share(std::span<const Probe> probes, const at::Tensor& mask, std::int64_t rows,
                      const ProcessGroup& group) {
   constexpr double kDormant = 0.025;
-  const at::Tensor counts = on_host(mask.narrow(0, 0, rows)).view({1, rows});
+  const at::Tensor counts = on_host(mask.narrow(0, 0, rows)).view({rows, 1});
   std::vector<at::Tensor> sums = {counts.sum().view({1})};  // rows, then a number for each unit
   for (const Probe& probe : probes) {
     const auto workspace = run_once(probe, rows);
     for (const at::Tensor& layer : probe.network->hidden(*workspace))
-      sums.push_back(counts.mm(on_host(layer.narrow(0, 0, rows)).abs()).flatten());
+      sums.push_back((on_host(layer.narrow(0, 0, rows)).abs() * counts).sum(0));
   }
   at::Tensor all = at::cat(sums);
   group.all_reduce(all);

@@ -66,7 +66,7 @@ class Sac final : public ActorCritic {
   float conservative() const override { return static_cast<float>(own_.cql_alpha); }
 
  private:
-  void compute_alpha() { at::exp_out(alpha_, temperature_.numbers(temperature_.parameters())); }
+  void compute_alpha();
   const float* alpha() const { return alpha_.const_data_ptr<float>(); }
   void choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   void choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
@@ -95,8 +95,16 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
       rate_(std::array{&settings.temperature_lr}, device_),
       alpha_(at::zeros({1}, policy_.parameters().options())),
       totals_(at::zeros({2}, alpha_.options().dtype(at::kDouble))) {
-  temperature_.numbers(temperature_.parameters()).fill_(std::log(settings.temperature));
+  temperature_.numbers(temperature_.parameters()).fill_(wd::log(static_cast<float>(settings.temperature)));
   compute_alpha();
+}
+
+void Sac::compute_alpha() {
+  const at::Tensor& log_alpha = temperature_.numbers(temperature_.parameters());
+  if (device_.is_cuda())
+    at::exp_out(alpha_, log_alpha);
+  else  // torch's bits depend on the processor
+    alpha_.fill_(wd::exp(*log_alpha.const_data_ptr<float>()));
 }
 
 void Sac::begin_update(const TrainingClock& clock) {

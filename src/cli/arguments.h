@@ -18,6 +18,9 @@ class App;
 namespace wd::cli {
 
 // The options of one command. Add them, then call parse().
+inline constexpr const char* kTrustHelp =
+    "start an environment in Python that a run's configuration names, though you have not begun such a run";
+
 class Arguments {
  public:
   Arguments(const CommandLine& line, const std::string& command, const std::string& help);

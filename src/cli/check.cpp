@@ -9,6 +9,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/outside/python.h"
+#include "src/outside/trust.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/faults.h"
 #include "src/replicas/check/watchdog.h"
@@ -88,13 +89,15 @@ struct PythonSetup {
 };
 
 // An environment that cannot be made is a result of the check, and not an error of the configuration.
-PythonSetup load_python_setup(const ConfigSources& sources) {
+PythonSetup load_python_setup(ConfigSources sources) {
+  sources.of_run = outside::is_of_run(sources);
   PythonSetup setup;
   setup.config = load_config(sources, [&](const std::string& name) {
     setup.environment = make_environment(name);
     Environment* const environment = setup.environment.get();
     const bool in_python = is_python_environment(name);
-    const auto spec = [environment, in_python, &setup] {
+    const auto spec = [environment, in_python, &setup, &sources] {
+      outside::require_trust(sources, *environment);
       try {
         return environment->spec();
       } catch (const UsageError& error) {

@@ -126,6 +126,7 @@ void MatchOptions::add_to(Arguments& arguments) {
       "repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
+  arguments.flag("--trust", trusted_, kTrustHelp);
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");
   arguments.option("--threads", threads_, "INT", "CPU threads");
 }
@@ -145,6 +146,7 @@ ConfigSources sources_of_own_run(const std::string& run) {
 
 ConfigSources MatchOptions::sources() const {
   ConfigSources sources = sources_of_own_run(run);
+  sources.trusted = trusted_;
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(
       {"trainer.device", device_, "--device"});  // not the device that the run was trained on

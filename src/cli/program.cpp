@@ -110,9 +110,9 @@ std::span<const OptionInfo> program_options() { return kProgramOptions; }
 
 int main(int argc, char** argv) {
   // MKL and torch read these variables in their first call, which comes later. Without MKL_CBWR, the bits of
-  // the initial weights depend on the processor. With THP_MEM_ALLOC_ENABLE, torch's large buffers use huge
-  // pages: 250 replicas of 5 taggers and 100 runners run at 63 thousand steps per second instead of 57
-  // thousand (2 cores of an EPYC 7003, wdtrain bench --env tag_continuous).
+  // networks that are torch modules depend on the number of threads. With THP_MEM_ALLOC_ENABLE, torch's large
+  // buffers use huge pages: 250 replicas of 5 taggers and 100 runners run at 63 thousand steps per second
+  // instead of 57 thousand (2 cores of an EPYC 7003, wdtrain bench --env tag_continuous).
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
   survive_closed_streams();

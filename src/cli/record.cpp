@@ -39,6 +39,7 @@ ConfigSources sources_of(const RecordOptions& options) {
   ConfigSources sources = options.config.sources(options.run.empty());
   if (options.run.empty()) return sources;
   ConfigSources of_run = sources_of_own_run(options.run);
+  of_run.trusted = sources.trusted;
   of_run.overrides.push_back({"trainer.device", "auto", "--device"});  // not that of the training
   std::ranges::copy(sources.overrides, std::back_inserter(of_run.overrides));
   return of_run;

@@ -1,4 +1,5 @@
 // reproduce.cpp: `wdtrain reproduce RUN`: trains again with a run's configuration, and compares the results.
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -12,11 +13,13 @@
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
+#include "src/cli/setup.h"
 #include "src/run/start.h"
 #include "src/run_report/record.h"
 #include "wd/config.h"
 #include "wd/error.h"
 #include "wd/experiment.h"
+#include "wd/outside.h"
 #include "wd/safetensors.h"
 
 namespace wd::cli {
@@ -132,12 +135,29 @@ bool compare(const fs::path& then, const fs::path& now, const std::vector<std::s
   return same;
 }
 
-std::vector<std::string> policies_of(const fs::path& run) {
-  ConfigSources sources;
-  sources.file = run / "config.yaml";
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : load_environment(sources).config.policies) names.push_back(policy.name);
-  return names;
+Experiment experiment_of(const fs::path& run, bool trusted) {
+  ConfigSources sources{.file = (run / "config.yaml").string()};
+  sources.of_run = true;
+  sources.trusted = trusted;
+  return load_environment(sources);
+}
+
+// The opponents that are others than at the start of a run, one per line.
+std::vector<std::string> other_opponents(const Json& start, const Experiment& setup) try {
+  std::vector<std::string> lines;
+  const Json after = opponents_of(setup), before = start.value("opponents", Json::object());
+  for (const auto& [policy, entries] : after.items()) {
+    const Json of_policy = before.value(policy, Json::object());
+    for (const auto& [entry, now] : entries.items()) {
+      const Json then = of_policy.value(entry, now);
+      if (then != now)
+        lines.push_back(on_one_line(
+            concat("opponents.", policy, ": ", entry, ": then ", dump(then), ", now ", dump(now))));
+    }
+  }
+  return lines;
+} catch (const Json::exception&) {
+  throw UsageError("starts.jsonl: opponents must be texts by policy and entry");
 }
 
 }  // namespace
@@ -148,9 +168,10 @@ int reproduce(const CommandLine& line) {
       "Train again with the configuration, seed and number of workers of a run, as far as it came, and "
       "compare the weights of every policy. Exits with 1 if they differ.");
   std::string run, folder;
-  bool print_only = false;
+  bool print_only = false, trusted = false;
   arguments.word("RUN", run, "the run's folder");
   arguments.option("--run_dir", folder, "FOLDER", "folder of the new run (RUN-again)");
+  arguments.flag("--trust", trusted, kTrustHelp);
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");
@@ -167,14 +188,16 @@ int reproduce(const CommandLine& line) {
   if (then.state.is_active())
     throw UsageError(concat(run, ": is still training: wait for its end (", program_command(), " status ",
                             shell_word(run), " --follow)"));
-  const std::vector<std::string> policies = policies_of(run);
+  const Experiment setup = experiment_of(run, trusted);
+  const std::vector<std::string> policies = setup.policy_names();
   check_weights(run, policies);
   const bool finished = then.state.status == "finished";
   const std::int64_t steps = finished ? 0 : steps_of_weights(run, policies);
   fs::path place = fs::path(run).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
   if (folder.empty()) folder = place.string() + "-again";
-  const std::vector<std::string> command = training_of(then, start, folder, steps);
+  std::vector<std::string> command = training_of(then, start, folder, steps);
+  if (trusted) command.emplace_back("--trust");
   if (print_only) {
     std::string text = program_command();
     for (const std::string& word : command) text += ' ' + shell_word(word);
@@ -182,6 +205,9 @@ int reproduce(const CommandLine& line) {
     return 0;
   }
   std::vector<std::string> changed = run::differences(starts.front(), run::describe_start({}, start.workers));
+  std::ranges::copy(other_opponents(starts.front(), setup), std::back_inserter(changed));
+  if (starts.size() > 1 && dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr)
+    changed.emplace_back("it was continued, and its environments began new episodes then");
   for (std::size_t k = 1; k < starts.size(); ++k)
     if (contains(read_start(run, starts[k]).command, "--allow_drift"))
       changed.push_back("it was continued with --allow_drift, perhaps with other settings");

@@ -6,9 +6,12 @@
 #include <set>
 
 #include "src/base/log.h"
+#include "src/base/name.h"
+#include "src/base/whole_number.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
 #include "src/cli/setup.h"
+#include "src/run_report/record.h"
 #include "wd/error.h"
 #include "wd/weights.h"
 
@@ -43,9 +46,9 @@ Checkpoint checkpoint_of(const fs::path& folder) {
                           checkpoint.string()));
 }
 
-// The configuration of the run in which a checkpoint's folder lies. A run's files are two folders above its
+// What the run in which a checkpoint's folder lies says of itself. A run's files are two folders above its
 // checkpoints. Resuming truncates and replaces them, so they must be a run's.
-Config config_above(const fs::path& checkpoint) {
+run_report::RunRecord run_above(const fs::path& checkpoint) {
   const fs::path run = checkpoint.parent_path().parent_path();
   if (checkpoint.parent_path().filename() != "checkpoints")
     refuse(checkpoint, "it must be in RUN/checkpoints");
@@ -53,24 +56,21 @@ Config config_above(const fs::path& checkpoint) {
   const fs::path file = run / "config.yaml";
   if (!fs::is_regular_file(file, error)) refuse(checkpoint, file.string() + " is missing");
   check_program_of(run);
-  try {
-    ConfigSources sources;
-    sources.file = file;
-    sources.shipped = false;
-    return load_environment(sources).config;
-  } catch (const std::runtime_error& cause) {
-    refuse(checkpoint, concat("the configuration there does not belong to a run: ", cause.what()));
-  }
+  run_report::RunRecord record = run_report::read_record(run);
+  if (!is_environment_name(record.setting("name")) ||
+      !whole_number<std::uint64_t>(record.setting("trainer.seed")))
+    refuse(checkpoint, "the configuration there does not belong to a run: it has no name or no trainer.seed");
+  return record;
 }
 
 void check_run(const Checkpoint& checkpoint, bool allow_drift) {
-  const Config config = config_above(checkpoint.folder);
-  const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
-  const bool same_seed = seed == checkpoint.info.seed || allow_drift;
-  if (config.name != checkpoint.info.environment || !same_seed) {
-    refuse(checkpoint.folder, concat(run_of(checkpoint).string(), " is a run of ", config.name, " with seed ",
-                                     seed, ", the checkpoint is of ", checkpoint.info.environment,
-                                     " with seed ", checkpoint.info.seed));
+  const run_report::RunRecord run = run_above(checkpoint.folder);
+  const std::string name = run.setting("name"), seed = run.setting("trainer.seed");
+  const bool same_seed = seed == std::to_string(checkpoint.info.seed) || allow_drift;
+  if (name != checkpoint.info.environment || !same_seed) {
+    refuse(checkpoint.folder,
+           concat(run_of(checkpoint).string(), " is a run of ", name, " with seed ", seed,
+                  ", the checkpoint is of ", checkpoint.info.environment, " with seed ", checkpoint.info.seed));
   }
   check_name_of(checkpoint);
 }
@@ -99,13 +99,13 @@ fs::path find_run(const std::string& argument, const std::string& run_dir, const
   if (!fs::is_directory(folder)) throw UsageError(folder.string() + ": there is no such folder");
   if (is_checkpoint(folder)) {
     const fs::path checkpoint = fs::canonical(folder);
-    static_cast<void>(config_above(checkpoint));
+    static_cast<void>(run_above(checkpoint));
     return checkpoint.parent_path().parent_path();
   }
   const std::vector<fs::path> checkpoints = list_checkpoints(folder / "checkpoints");
   if (checkpoints.empty())
     throw UsageError(concat(folder.string(), ": there is no checkpoint to go on from"));
-  static_cast<void>(config_above(checkpoints.front()));
+  static_cast<void>(run_above(checkpoints.front()));
   return folder;
 }
 

@@ -16,6 +16,7 @@
 #include "src/config/setting_table.h"
 #include "src/config/synonyms.h"
 #include "src/device/device.h"
+#include "src/game/opponents.h"
 #include "src/report/format.h"
 #include "src/run/start.h"
 #include "src/run_report/record.h"
@@ -56,6 +57,7 @@ std::vector<std::string> environment_names() {
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
   arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
   arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
+  arguments.flag("--trust", trusted, kTrustHelp);
   arguments.option("--algorithm", algorithm, "NAME",
                    "algorithm of all policies that learn, with its own defaults");
   arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
@@ -126,6 +128,7 @@ ConfigSources ConfigOptions::sources(bool environment_needed) const {
   }
   ConfigSources sources{env, file, {}, config_folders()};
   sources.algorithm = algorithm;
+  sources.trusted = trusted;
   for (const std::string& set : set_) sources.overrides.push_back(parse_override(set));
   for (const auto& value : values_) {
     if (value->text.empty()) continue;
@@ -160,6 +163,16 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
   }
   return setup;
+}
+
+nlohmann::ordered_json opponents_of(const Experiment& setup) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const PolicySettings& policy : setup.config.policies) {
+    if (policy.num_opponents() == 0) continue;
+    for (const FrozenPolicy& one : find_opponents(setup.config, setup.environment->spec(), policy).frozen)
+      all[policy.name][one.path] = concat(one.source, ", weights ", one.digest);
+  }
+  return all;
 }
 
 void check_program_of(const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class ConfigOptions {
   ConfigSources sources(bool environment_needed = true) const;
 
   std::string env, file, algorithm;
+  bool trusted = false;
 
  private:
   struct Value {
@@ -49,6 +51,10 @@ class ConfigOptions {
 // Loads the configuration, sets the number of threads, and selects the device. A worker gets its share of the
 // machine's threads and devices. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
+
+// What the lists of opponents mean now, by policy and entry: {"runner": {"runs/a": "/home/me/runs/a, weights
+// 0123456789abcdef"}}.
+nlohmann::ordered_json opponents_of(const Experiment& setup);
 
 // Throws UsageError that names the program if a run, or a checkpoint, needs an environment or a network that
 // this program does not have.

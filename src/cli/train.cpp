@@ -25,6 +25,7 @@
 #include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
+#include "src/outside/trust.h"
 #include "src/play/replay.h"
 #include "src/recorded/digest.h"
 #include "src/report/format.h"
@@ -158,6 +159,7 @@ struct TrainingWorker {
   // All ranks. The device and the number of threads stay.
   void take_choice(ConfigSources sources) {
     sources.file = group.broadcast(std::filesystem::absolute(sources.file).string());
+    sources.checkpoint = group.broadcast(std::filesystem::absolute(sources.checkpoint).string());
     if (group.leads()) return;
     Experiment chosen = load_environment(sources);
     chosen.device = setup.device;
@@ -169,8 +171,11 @@ struct TrainingWorker {
   }
   // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
   void open(RunOptions options) {
+    outside::remember(*setup.environment);
     options.workers = group.size();
-    options.start = dump(run::describe_start(recorded_command(), group.size()));
+    nlohmann::ordered_json start = run::describe_start(recorded_command(), group.size());
+    start["opponents"] = opponents_of(setup);
+    options.start = dump(start);
     if (group.leads()) run = std::make_unique<Run>(options);
     folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder.string());
@@ -300,6 +305,9 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   ConfigSources saved;
   saved.file = checkpoint.folder / "config.yaml";
   saved.shipped = false;
+  saved.of_run = true;
+  const Spec spec = now.environment->spec();
+  saved.spec = &spec;
   const Experiment then = load_environment(saved);
   const std::vector<std::string> differences = drift(now, then);
   if (differences.empty()) return;
@@ -314,6 +322,15 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
         "trainer.precision decides how a checkpoint's rows and moments are laid out: go on with the "
         "precision it "
         "was made with, or begin a new run with its weights (--warm_start)");
+  }
+  for (const PolicySettings& policy : now.config.policies) {
+    const auto before = std::ranges::find(then.config.policies, policy.name, &PolicySettings::name);
+    if (before != then.config.policies.end() &&
+        (before->num_opponents() > 0) != (policy.num_opponents() > 0))
+      throw UsageError(concat("opponents.", policy.name, ": a checkpoint made ",
+                              policy.num_opponents() > 0 ? "without opponents cannot go on with some"
+                                                         : "with opponents cannot go on without",
+                              ": begin a new run with its weights (--warm_start)"));
   }
   if (now.config.trainer.observations != then.config.trainer.observations) {
     throw UsageError(
@@ -393,6 +410,10 @@ struct Origin {
     if (locks) lock = std::make_shared<run::Lock>(run);
     checkpoint = find_checkpoint(argument, run, allow_drift);
   }
+  // Of the checkpoint; on ranks that do not choose, one of the run, until rank 0 says which it is.
+  std::filesystem::path folder() const {
+    return checkpoint ? checkpoint->folder : list_checkpoints(run / "checkpoints").front();
+  }
 };
 
 // Says how the run goes on, and prepares its checkpoints.
@@ -471,7 +492,9 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
     if (list_checkpoints(restart / "checkpoints").empty()) return origin;
     origin.run = restart;
     sources = ConfigSources{{}, restart / "config.yaml", {}, {}, false};
+    sources.trusted = true;  // this command began it
     if (arguments.launch.leads()) origin.choose(true, true);
+    sources.checkpoint = origin.folder();
     return origin;
   }
   if (!arguments.resume) return origin;
@@ -484,7 +507,9 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
   origin.run = find_run(origin.argument, run_dir, std::filesystem::path("runs") / folder_name(sources.env));
   if (arguments.launch.leads()) origin.choose(!arguments.print_only, arguments.allow_drift);
   sources.file = (origin.checkpoint ? origin.checkpoint->folder : origin.run) / "config.yaml";
+  sources.checkpoint = origin.folder();
   sources.shipped = false;
+  sources.of_run = true;
   return origin;
 }
 

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "src/base/files.h"
 #include "src/base/utf8.h"
 
 namespace wd::config {
@@ -248,19 +248,24 @@ bool parse_document(std::string_view text, const std::string& source, Problems& 
   return problems.count() == before;
 }
 
-bool parse_file(const std::string& path, Problems& problems, Node& out) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxBytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    const std::string cause = std::strerror(errno);
+bool parse_file(const std::string& path, Problems& problems, Node& out, bool regular) {
+  const std::optional<std::string> text =
+      regular ? read_regular(path, kMaxBytes) : read_whole(path, kMaxBytes);
+  if (!text) {
+    const int cause = errno;
     std::error_code unknown;
     problems.add({path, 0, 0}, "",
                  std::filesystem::is_directory(path, unknown) ? "is a folder: name a file"
-                                                              : "cannot be read: " + cause);
+                 : cause == EFBIG ? concat("larger than ", kMaxBytes, " bytes")
+                 : regular && cause == EINVAL
+                     ? "is not a regular file, as configurations of runs are"
+                     : concat("cannot be read: ", std::strerror(cause)));
     return false;
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  return parse_text(*text, path, problems, out);
+}
+
+bool parse_text(std::string_view text, const std::string& path, Problems& problems, Node& out) {
   if (!parse_document(text, path, problems, out)) return false;
   if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // the file contains only comments
   if (out.is_map()) return true;

@@ -51,6 +51,8 @@ std::string shown(const Node& node);
 bool parse_document(std::string_view text, const std::string& source, Problems& problems, Node& out);
 
 // Reads and parses a file. Its top level must be a map or empty.
-bool parse_file(const std::string& path, Problems& problems, Node& out);
+bool parse_file(const std::string& path, Problems& problems, Node& out, bool regular = false);
+// The same of text that was read from there.
+bool parse_text(std::string_view text, const std::string& path, Problems& problems, Node& out);
 
 }  // namespace wd::config

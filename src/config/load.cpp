@@ -113,10 +113,14 @@ class Loader {
   void collect_layers() {
     Node file;
     file.kind = Node::Kind::kMap;
-    if (!sources_.file.empty()) parse_file(sources_.file, problems_, file);
+    if (sources_.text)
+      parse_text(*sources_.text, sources_.file, problems_, file);
+    else if (!sources_.file.empty())
+      parse_file(sources_.file, problems_, file, sources_.of_run);
     problems_.throw_if_any();
     const Request request = requested(sources_, file, problems_);
     config_.name = canonical_environment(request.name);
+    config_.checkpoint = sources_.checkpoint;
     access_ = find_environment(request);
     env_fields_ = names_of(access_.describe);
     const std::string shipped = shipped_file(config_.name, sources_, access_);
@@ -391,6 +395,17 @@ class Loader {
 
 }  // namespace
 }  // namespace config
+
+std::string environment_of_run(const std::string& file) {
+  config::Problems problems;
+  config::Node tree;
+  tree.kind = config::Node::Kind::kMap;
+  config::parse_file(file, problems, tree, true);
+  problems.throw_if_any();
+  const config::Request named = config::file_name(tree, problems);
+  problems.throw_if_any();
+  return canonical_environment(named.name);
+}
 
 Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup) {
   return config::Loader(sources, lookup).load();

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 
+#include "src/base/files.h"
+#include "src/base/hex.h"
 #include "src/base/join.h"
+#include "src/base/printable.h"
+#include "src/checkpoint/manifest.h"
 #include "src/config/role_names.h"
+#include "src/outside/python.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
 #include "wd/experiment.h"
@@ -22,16 +27,6 @@ std::pair<std::string, std::string> parts_of(const std::string& path) {
   return {path.substr(0, colon), path.substr(colon + 1)};
 }
 
-// The policies that act for agents of the role, by name.
-std::vector<std::string> policies_for(const Experiment& run, const std::string& role) {
-  const std::vector<std::string> names = run.policy_names();
-  std::vector<std::string> found;
-  for (const GameSide& side : sides_of(run.environment->spec(), run.config.seats, names))
-    if (run.environment->spec().roles[static_cast<std::size_t>(side.role)].name == role)
-      found.push_back(names[static_cast<std::size_t>(side.policy)]);
-  return found;
-}
-
 // The first difference between the spaces of a role there and here; empty: none.
 std::string difference(const Role& there, const Role& here) {
   if (there.observation_size() != here.observation_size())
@@ -44,6 +39,45 @@ std::string difference(const Role& there, const Role& here) {
   return "";
 }
 
+// The policy of another run of this environment that plays for this role: the one of this name, the only one
+// whose spaces are the role's, or the one that is called as the policy here. One that acts there for a role of
+// the same name comes first.
+FrozenPolicy choose(const std::string& path, const std::string& named, ConfigSources sources,
+                    const Spec& spec, const Role& role, const std::string& policy) {
+  sources.spec = &spec;
+  const Experiment run = load_environment(sources);
+  const Spec other = is_python_environment(run.config.name) ? spec : run.environment->spec();
+  const std::vector<std::string> names = run.policy_names();
+  if (!named.empty() && !contains(names, named))
+    throw UsageError(concat(path, ": there is no policy '", named, "', but ", join(names)));
+  std::vector<std::string> able, same_role;
+  std::string differs;
+  for (const GameSide& side : sides_of(other, run.config.seats, names)) {
+    const Role& there = other.roles[static_cast<std::size_t>(side.role)];
+    const std::string& name = names[static_cast<std::size_t>(side.policy)];
+    if (!named.empty() && name != named) continue;
+    const std::string reason = difference(there, role);
+    if (!reason.empty() && (differs.empty() || there.name == role.name))
+      differs = concat("'", there.name, "' ", reason);
+    if (!reason.empty()) continue;
+    if (!contains(able, name)) able.push_back(name);
+    if (there.name == role.name && !contains(same_role, name)) same_role.push_back(name);
+  }
+  if (able.empty()) throw UsageError(concat(path, ": ", differs, ": the spaces must be the same"));
+  if (!same_role.empty()) able = same_role;
+  const std::string wanted = able.size() == 1 ? able.front() : policy;
+  if (!contains(able, wanted))
+    throw UsageError(concat(path, ": for '", role.name, "' can play ", join(able), ": name one of them, as ", path,
+                            ':', able.front()));
+  FrozenPolicy frozen{.path = path,
+                      .settings = *std::ranges::find(run.config.policies, wanted, &PolicySettings::name)};
+  for (const std::string& stream : frozen.settings.model.all_reads())
+    if (stream != "observation" && stream != InputPart::kAgentId &&
+        std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
+      throw UsageError(concat(path, ": reads the stream '", stream, "', which this game does not have"));
+  return frozen;
+}
+
 }  // namespace
 
 ConfigSources sources_of_run(const std::string& run) {
@@ -54,33 +88,52 @@ ConfigSources sources_of_run(const std::string& run) {
   } else if (!fs::exists(file)) {
     throw UsageError(run + ": is not a run's folder: it has no config.yaml");
   }
-  return {"", file.string(), {}, {}};
+  ConfigSources sources{.file = file.string()};
+  sources.of_run = true;
+  return sources;
 }
 
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy) {
   const auto& [folder, named] = parts_of(path);
-  const Experiment run = load_environment(sources_of_run(folder));
-  if (run.config.name != environment)
-    throw UsageError(concat(path, ": is a run of ", run.config.name, ", and this game is ", environment));
-  const Spec other = run.environment->spec();
-  const std::vector<std::string> able = policies_for(run, role.name);
-  if (able.empty()) throw UsageError(concat(path, ": has no role '", role.name, "'"));
-  const std::string wanted = !named.empty() ? named : able.size() == 1 ? able.front() : policy;
-  if (!contains(able, wanted))
-    throw UsageError(concat(path, ": for '", role.name, "' act ", join(able),
-                            named.empty() ? concat(": name one of them, as ", path, ':', able.front())
-                                          : concat(", and not '", named, "'")));
-  const Role& there = *std::ranges::find(other.roles, role.name, &Role::name);
-  if (const std::string reason = difference(there, role); !reason.empty())
-    throw UsageError(concat(path, ": '", role.name, "' ", reason, ": the spaces must be the same"));
-  FrozenPolicy frozen{path, *std::ranges::find(run.config.policies, wanted, &PolicySettings::name),
-                      fs::path(folder) / "weights" / (wanted + ".safetensors")};
-  for (const std::string& stream : frozen.settings.model.all_reads())
-    if (stream != "observation" && stream != InputPart::kAgentId &&
-        std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
-      throw UsageError(concat(path, ": reads the stream '", stream, "', which this game does not have"));
+  ConfigSources sources = sources_of_run(folder);
+  // Before anything of it is loaded.
+  if (const std::string other = environment_of_run(sources.file); other != environment)
+    throw UsageError(concat(path, ": is a run of ", on_one_line(other), ", and this game is ", environment));
+  FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
+  frozen.config = read_regular(sources.file, kMaxInput).value_or("");
+  frozen.weights = fs::path(folder) / "weights" / (frozen.settings.name + ".safetensors");
+  frozen.source = fs::canonical(folder).string();
+  if (std::error_code unknown; fs::is_regular_file(frozen.weights, unknown))
+    frozen.digest = hex(checkpoint::digest_of(frozen.weights).xxh3);
   return frozen;
+}
+
+std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec, const Role& role,
+                                         const std::string& policy) {
+  std::vector<FrozenPolicy> kept;
+  const fs::path folder = config.checkpoint / kOpponentsFolder;
+  if (!config.checkpoint.empty() && fs::exists(folder / (policy + ".safetensors")))
+    throw UsageError(concat(config.checkpoint.string(), ": was written by an earlier version of wd, which kept "
+                            "opponents in another form: begin a new run with its weights (--warm_start)"));
+  for (int k = 1; !config.checkpoint.empty(); ++k) {
+    const fs::path file = folder / policy / concat(k, ".safetensors");
+    if (!fs::exists(file)) break;
+    const TensorMetadata metadata = SafetensorsReader(file).metadata();
+    const auto said = [&](const char* key) {
+      const auto found = metadata.find(key);
+      WD_CHECK(found != metadata.end(), file.string(), ": does not say its ", key);
+      return found->second;
+    };
+    ConfigSources sources{.env = config.name, .file = file.string()};
+    sources.text = said("config");
+    kept.push_back(choose(said("path"), said("policy"), sources, spec, role, policy));
+    kept.back().config = *sources.text;
+    kept.back().weights = file;
+    kept.back().source = said("source");
+    kept.back().digest = said("digest");
+  }
+  return kept;
 }
 
 Policy FrozenPolicy::make(const PolicyBuffers& buffers, int index, int chunk_rows, Device device,

@@ -48,12 +48,29 @@ PolicyBuffers own_buffers(const PolicyBuffers& from, const PolicySettings& setti
   return own;
 }
 
+bool remembers(const PolicySettings& settings) {
+  return settings.model.state_size() > 0 || settings.algorithm->traits().carries_noise;
+}
+
 }  // namespace
+
+bool OpponentList::is_as_before() const {
+  for (std::size_t k = 0; k < before.size(); ++k)
+    if (before[k] != static_cast<int>(k) + 1) return false;
+  return kept == static_cast<int>(before.size());
+}
 
 OpponentList find_opponents(const Config& config, const Spec& spec, const PolicySettings& policy) {
   OpponentList list;
   list.shares.push_back(0);
+  if (policy.roles.size() > 1)
+    throw UsageError(concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
+                            ", so an opponent would play all of these and nobody would learn: give each role a "
+                            "policy of its own (policy: {", policy.roles[0], ": {...}, ", policy.roles[1],
+                            ": {...}}), and opponents to one of them"));
   const Role& role = *std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
+  const std::vector<FrozenPolicy> kept = kept_opponents(config, spec, role, policy.name);
+  list.kept = static_cast<int>(kept.size());
   bool says_self = false;
   for (const std::string& name : policy.opponents) {
     if (name == kSelf) {
@@ -66,9 +83,20 @@ OpponentList find_opponents(const Config& config, const Spec& spec, const Policy
       ++list.shares[1 + static_cast<std::size_t>(known - list.frozen.begin())];
       continue;
     }
-    list.frozen.push_back(find_frozen(name, config.name, spec, role, policy.name));
+    const auto known_before = std::ranges::find(kept, name, &FrozenPolicy::path);
+    const bool is_kept = known_before != kept.end();
+    list.before.push_back(is_kept ? 1 + static_cast<int>(known_before - kept.begin()) : 0);
+    list.frozen.push_back(is_kept ? *known_before
+                                  : find_frozen(name, config.name, spec, role, policy.name));
     list.shares.push_back(1);
   }
+  if (list.kept > 0 && !list.is_as_before())
+    for (const std::vector<FrozenPolicy>* const all : {&std::as_const(kept), &std::as_const(list.frozen)})
+      for (const FrozenPolicy& frozen : *all)
+        if (remembers(frozen.settings))
+          throw UsageError(concat(frozen.path, ": remembers what it saw in episodes under way, so a run with it "
+                                  "cannot go on with another list: begin a new run with its weights "
+                                  "(--warm_start)"));
   if (!says_self && policy.to_train) list.shares[0] = 1;
   if (list.frozen.size() > kMaxOpponents)
     throw UsageError(
@@ -77,13 +105,15 @@ OpponentList find_opponents(const Config& config, const Spec& spec, const Policy
 }
 
 struct OpponentsPlayer::Frozen {
+  FrozenPolicy origin;
   PolicyBuffers own;
   Policy policy;
   std::vector<PolicyBuffers> rows;  // by step
 
   Frozen(const FrozenPolicy& frozen, const PolicyBuffers& from, int index, const Config& config,
          Device device)
-      : own(own_buffers(from, frozen.settings)),
+      : origin(frozen),
+        own(own_buffers(from, frozen.settings)),
         policy(frozen.make(row_of(from, own, 0), index, config.trainer.chunk_rows, device,
                            config.trainer.precision)) {
     for (int t = 0; t < from.reward.size(0); ++t) rows.push_back(row_of(from, own, t));
@@ -96,7 +126,9 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
     : replicas_(replicas),
       own_(std::move(own)),
       index_(static_cast<std::uint32_t>(index)),
-      own_plays_(list.shares[0] > 0) {
+      own_plays_(list.shares[0] > 0),
+      name_(buffers.name),
+      opponent_(buffers.opponent) {
   for (const FrozenPolicy& frozen : list.frozen)  // one player acts in an episode, so draws may be the same
     frozen_.push_back(std::make_unique<Frozen>(frozen, buffers, index, config, replicas.device()));
   float all = 0.0f, sum = 0.0f;
@@ -104,6 +136,11 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
   std::vector<float> upto;
   for (const int share : list.shares) upto.push_back((sum += static_cast<float>(share)) / all);
   upto_ = at::tensor(upto).to(torch_device(replicas.device()));
+  if (list.kept == 0) return;
+  now_called_ = at::full({1 + list.kept}, own_plays_ ? 0 : 1, at::kByte);
+  if (own_plays_) now_called_[0] = 0;
+  for (std::size_t k = 0; k < list.before.size(); ++k)
+    if (list.before[k] > 0) now_called_[list.before[k]] = static_cast<int>(k) + 1;
 }
 
 OpponentsPlayer::~OpponentsPlayer() = default;
@@ -142,18 +179,31 @@ void OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
 std::vector<NamedTensor> OpponentsPlayer::state() const {
   std::vector<NamedTensor> all = own_->state();
   for (std::size_t k = 0; k < frozen_.size(); ++k) {
-    const std::string prefix = concat(k + 1, "/");
-    for (const NamedTensor& saved : frozen_[k]->policy.saved())
-      all.push_back({prefix + saved.name, saved.tensor});
     const PolicyBuffers& own = frozen_[k]->own;
-    if (own.state.defined()) all.push_back({prefix + "state", own.state[0], true});
-    if (own.noise.defined()) all.push_back({prefix + "noise", own.noise[0], true});
+    if (own.state.defined()) all.push_back({concat("opponent", k + 1, ".state"), own.state[0], true});
+    if (own.noise.defined()) all.push_back({concat("opponent", k + 1, ".noise"), own.noise[0], true});
   }
   return all;
 }
 
-void OpponentsPlayer::state_changed() {
-  for (const std::unique_ptr<Frozen>& frozen : frozen_) frozen->policy.refresh_shadow();
+void OpponentsPlayer::restored() {
+  if (!now_called_.defined()) return;
+  const at::Tensor before = opponent_.cpu().to(at::kLong);
+  if (before.max().item<std::int64_t>() >= now_called_.numel())
+    throw UsageError(concat("replicas.safetensors: tensor '", name_, "/opponent' names an opponent that the "
+                            "checkpoint does not hold: go on from another checkpoint"));
+  opponent_.copy_(now_called_.index_select(0, before.flatten()).view(before.sizes()));
+}
+
+void OpponentsPlayer::add_to(Snapshot& snapshot) const {
+  for (std::size_t k = 0; k < frozen_.size(); ++k) {
+    const std::string file = concat(kOpponentsFolder, name_, "/", k + 1);
+    const FrozenPolicy& origin = frozen_[k]->origin;
+    snapshot.files[file] = host_copies(frozen_[k]->policy.saved());
+    snapshot.metadata[file] = {{"path", origin.path},     {"source", origin.source},
+                               {"digest", origin.digest}, {"policy", origin.settings.name},
+                               {"config", origin.config}};
+  }
 }
 
 }  // namespace wd

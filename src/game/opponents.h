@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/game/frozen.h"
+#include "wd/checkpoint.h"
 #include "wd/player.h"
 
 namespace wd {
@@ -12,12 +13,18 @@ namespace wd {
 // What config.opponents names for a policy: the policy itself, and others.
 struct OpponentList {
   std::vector<FrozenPolicy> frozen;  // each once
+  // [frozen]: its number among `kept` ones of the checkpoint that training goes on from; 0: it is new.
+  std::vector<int> before;
+  int kept = 0;
   // [1 + frozen]: how often a player is listed; first the policy itself, which counts once if it learns and
   // is not listed.
   std::vector<int> shares;
+
+  bool is_as_before() const;  // the same, in the same order
 };
 
-// Throws UsageError that names the entry: see find_frozen(); also if the policy learns and never plays.
+// Those that config.checkpoint holds are taken from there. Throws UsageError that names the entry: see
+// find_frozen(); also if the policy acts for several roles, or learns and never plays.
 OpponentList find_opponents(const Config& config, const Spec& spec, const PolicySettings& policy);
 
 // The player of a policy with opponents. Each episode of each replica has one player, drawn by its share;
@@ -31,9 +38,14 @@ class OpponentsPlayer : public Player {
   ~OpponentsPlayer() override;
 
   void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
-  // States of networks, by replica; and all weights, so that a run goes on with those that it began with.
+  // States of networks, by replica.
   std::vector<NamedTensor> state() const override;
-  void state_changed() override;
+  void state_changed() override { own_->state_changed(); }
+  // Call this when the rows of a checkpoint are there: replicas whose opponent is in the list no more are the
+  // policy's own. Throws UsageError if a row names an opponent that the checkpoint does not hold.
+  void restored();
+  // For checkpoints: adds the weights of opponent k as "opponents/POLICY/k", with where they are from.
+  void add_to(Snapshot& snapshot) const;
 
  private:
   struct Frozen;
@@ -43,6 +55,9 @@ class OpponentsPlayer : public Player {
   std::vector<std::unique_ptr<Frozen>> frozen_;
   std::uint32_t index_;
   bool own_plays_;
+  std::string name_;      // of the policy
+  at::Tensor opponent_;   // [T + 1, E] uint8: who plays
+  at::Tensor now_called_;  // [1 + kept] uint8: the player that had this number before; undefined: as before
   at::Tensor upto_;  // [players] float32 on the device
 };
 

@@ -112,11 +112,11 @@ void Mlp::parameters_changed() {
 namespace {
 
 // Draws the weights of all parts of the input as those of one layer that reads them side by side.
-void initialize_first(const Layer& layer, InitMethod method, double gain, const at::Generator& generator) {
+void initialize_first(const Layer& layer, InitMethod method, double gain, std::uint64_t seed, int number) {
   std::vector<at::Tensor> weights = {layer.weight};
   weights.insert(weights.end(), layer.further.begin(), layer.further.end());
   const Layer joint{at::cat(weights, 1), layer.bias, {}, {}, {}};
-  initialize_layer(joint, method, gain, generator);
+  initialize_layer(joint, method, gain, seed, number);
   std::int64_t column = 0;
   for (const at::Tensor& weight : weights) {
     weight.copy_(joint.weight.narrow(1, column, weight.size(1)));
@@ -127,12 +127,11 @@ void initialize_first(const Layer& layer, InitMethod method, double gain, const 
 }  // namespace
 
 void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const {
-  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
   const std::vector<Layer> layers = shape_.bind(flat);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     (layers[l].further.empty() ? initialize_layer : initialize_first)(
-        layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, generator);
+        layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, seed, static_cast<int>(l));
     if (!layers[l].scale.defined()) continue;
     layers[l].scale.fill_(1);
     layers[l].shift.zero_();

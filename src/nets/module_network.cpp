@@ -181,8 +181,7 @@ void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod method, double
   const std::vector<at::Tensor> into = views(flat);
   std::size_t k = 0;
   for (const auto& named : fresh->named_parameters()) into[k++].copy_(named.value());
-  if (output_layer_)
-    initialize_layer(output_layer(flat), method, gain, at::make_generator<at::CPUGeneratorImpl>(seed));
+  if (output_layer_) initialize_layer(output_layer(flat), method, gain, seed, 0);
 }
 
 void ModuleNetwork::bind(const at::Tensor& parameters, const at::Tensor&) {

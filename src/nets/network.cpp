@@ -64,33 +64,7 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
       std::move(network), make_embedding(layout, model, device, precision), layout, model, device);
 }
 
-// Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
-at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
-  const at::Tensor normal =
-      at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
-  const auto [q, r] = at::linalg_qr(normal);
-  const at::Tensor unique = q * r.diagonal().sign();  // the sign makes the decomposition unique
-  return (out < in ? unique.t() : unique) * gain;
-}
-
 }  // namespace
-
-void initialize_layer(const Layer& layer, InitMethod method, double gain, const at::Generator& generator) {
-  const std::int64_t out = layer.weight.size(0), in = layer.weight.size(1);
-  const auto uniform = [&](at::IntArrayRef sizes, double bound) {
-    return (at::rand(sizes, generator, at::TensorOptions().dtype(at::kFloat)) * 2 - 1) * bound;
-  };
-  layer.bias.zero_();
-  if (method == kOrthogonal) {
-    layer.weight.copy_(orthogonal(out, in, gain, generator));
-  } else if (method == kXavier) {
-    layer.weight.copy_(uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out))));
-  } else {
-    const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-    layer.weight.copy_(uniform({out, in}, bound));
-    layer.bias.copy_(uniform({out}, bound));
-  }
-}
 
 Layer Network::output_layer(const at::Tensor&) const { return {}; }
 at::Tensor Network::latent(const Workspace&) const { return {}; }

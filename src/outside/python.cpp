@@ -441,6 +441,10 @@ std::unique_ptr<PythonProcess> start_process(const Environment& environment, dou
                         settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin});
 }
 
+std::string interpreter_of(const Environment& environment) {
+  return dynamic_cast<const PythonEnvironment&>(environment).settings().python;
+}
+
 nlohmann::json request_of(const Environment& environment, const char* what) {
   return dynamic_cast<const PythonEnvironment&>(environment).request(what);
 }

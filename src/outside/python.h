@@ -24,6 +24,8 @@ class PythonProcess;
 // A process for requests beside those of replicas. `environment` is one of the above; a request has
 // `more_seconds` beyond env.start_seconds. Throws UsageError.
 std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds);
+// env.python; empty: it is not set.
+std::string interpreter_of(const Environment& environment);
 // {"do": what, "environment": its name, "kwargs": env.kwargs}
 nlohmann::json request_of(const Environment& environment, const char* what);
 

@@ -4,6 +4,7 @@
 #include "src/base/binary_path.h"
 #include "src/config/role_names.h"
 #include "src/outside/python.h"
+#include "src/outside/trust.h"
 #include "wd/detail/parallel.h"
 #include "wd/outside.h"
 
@@ -46,12 +47,20 @@ Experiment with_device(Experiment setup) {
 
 }  // namespace
 
-Experiment load_environment(const ConfigSources& sources) {
+Experiment load_environment(const ConfigSources& given) {
   Experiment setup;
+  ConfigSources sources = given;
+  sources.of_run = outside::is_of_run(given);
   setup.config = load_config(sources, [&](const std::string& name) {
     setup.environment = make_environment(name);
-    return is_python_environment(name) ? access_to(*setup.environment, "", "PPO")
-                                       : access_to(*setup.environment, find_environment(name).config);
+    if (!is_python_environment(name)) return access_to(*setup.environment, find_environment(name).config);
+    EnvironmentAccess access = access_to(*setup.environment, "", "PPO");
+    access.spec = [&] {
+      if (sources.spec != nullptr) return *sources.spec;
+      outside::require_trust(sources, *setup.environment);
+      return setup.environment->spec();
+    };
+    return access;
   });
   leave_graphs_out(setup);
   return setup;

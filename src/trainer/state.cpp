@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/base/json.h"
+#include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
 #include "src/replicas/spec_fault.h"
 #include "src/trainer/impl.h"
@@ -66,6 +67,13 @@ std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
   return {};
 }
 
+std::vector<OpponentsPlayer*> opponents_of(const Game& game) {
+  std::vector<OpponentsPlayer*> all;
+  for (const std::unique_ptr<Player>& player : game.players())
+    if (auto* const listed = dynamic_cast<OpponentsPlayer*>(player.get())) all.push_back(listed);
+  return all;
+}
+
 }  // namespace
 
 // Everything that is saved, by file: the tensors themselves, not copies.
@@ -75,13 +83,12 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
     files[kWeightsFolder + policies[p].name()] = policies[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].state();
   }
-  for (std::size_t p = 0; p < policies.size(); ++p) {
-    std::vector<NamedTensor> state = game.players()[p]->state();
-    if (!state.empty()) files["opponents/" + policies[p].name()] = std::move(state);
-  }
   std::vector<NamedTensor>& replica_file = files["replicas"];
   replica_file.push_back({"blocks", replicas.blocks(), true});
   for (NamedTensor& row : trajectory.last_rows()) replica_file.push_back(std::move(row));
+  for (std::size_t p = 0; p < policies.size(); ++p)
+    for (const NamedTensor& own : game.players()[p]->state())
+      replica_file.push_back({policies[p].name() + '/' + own.name, own.tensor, own.per_replica});
   files["episodes"] = episodes.state();
   return files;
 }
@@ -111,6 +118,7 @@ Snapshot Trainer::snapshot() const {
       if (named.per_replica) named.tensor = impl_->group.gather_rows(named.tensor);
   }
   snapshot.files.merge(impl_->trained_files());
+  for (const OpponentsPlayer* const listed : opponents_of(impl_->game)) listed->add_to(snapshot);
   return snapshot;
 }
 
@@ -187,6 +195,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   if (self.device.is_cuda() && of_rank.size() == static_cast<std::size_t>(group.size()))
     timed_algorithms::restore(of_rank[static_cast<std::size_t>(group.rank())].get<std::string>());
   self.parameters_changed();
+  for (OpponentsPlayer* const listed : opponents_of(self.game)) listed->restored();
   const StepCounts& counts = snapshot.counts;
   const at::Tensor numbers =
       at::tensor({static_cast<double>(counts.iteration), static_cast<double>(counts.env_steps),

@@ -6,6 +6,7 @@ import shutil
 import numpy
 import pytest
 import yaml
+from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from cli.program import output, wdtrain
@@ -124,7 +125,85 @@ def test_players_that_cannot_be_are_refused(teams, tmp_path):
         "error: --policy runner=runs/nowhere: is none of trained, random, scripted, and no folder of a run or a checkpoint"
     assert refusal("--policy", "runer=random") == "error: --policy runer=random: no role or policy 'runer'; did you mean \"runner\"?"
     assert refusal("--policy", f"runner={cartpole}") == f"error: --policy runner={cartpole}: is a run of cartpole, and this game is tag_gridworld"
-    assert refusal("--policy", f"runner={teams}:a") == f"error: --policy runner={teams}:a: for 'runner' act runner, and not 'a'"
+    assert refusal("--policy", f"runner={teams}:c") == f"error: --policy runner={teams}:c: there is no policy 'c', but a, b, runner"
+
+
+LISTED = [*ROLES, "--set", "saving.checkpoint_freq=4"]
+
+
+def kept(run, number=1):
+    """Weights and origin of an opponent in the newest checkpoint."""
+    with safe_open(run / "checkpoints" / "latest" / "opponents" / "runner" / f"{number}.safetensors", "numpy") as file:
+        return file.get_tensor("layers.0.weight").tobytes(), file.metadata()
+
+
+def first_layer(run):
+    return load_file(run / "weights" / "runner.safetensors")["layers.0.weight"].tobytes()
+
+
+def test_a_list_that_changes_plays_whom_it_names(tmp_path):
+    one, two = (train(tmp_path / str(seed), *ROLES, "--set", f"trainer.seed={seed}") for seed in (1, 2))
+    run = train(tmp_path / "run", *LISTED, "--set", f"opponents.runner=[self, {one}]")
+    weights_of_one, origin = kept(run)
+    assert weights_of_one == first_layer(one)
+    assert {name: origin[name] for name in ("path", "source", "policy")} == {"path": str(one), "source": str(one), "policy": "runner"}
+
+    def go_on(listed, steps):
+        output("--resume", run, "--allow_drift", "--quiet", "--total_steps", steps, "--set", f"opponents.runner={listed}")
+        return load_file(run / "checkpoints" / "latest" / "replicas.safetensors")["runner/opponent"]
+
+    assert set(go_on(f"[{two}, {one}]", 768)) <= {0, 1, 2}
+    assert kept(run)[0] == first_layer(two) and kept(run, 2) == (weights_of_one, origin)
+    assert set(go_on(f"[self, {two}]", 1024)) <= {0, 1}
+    assert kept(run)[0] == first_layer(two) and not (run / "checkpoints/latest/opponents/runner/2.safetensors").exists()
+
+
+def test_a_run_goes_on_without_the_folders_of_its_opponents(tmp_path):
+    other = train(tmp_path / "other", *ROLES)
+    run = train(tmp_path / "run", *LISTED, "--set", f"opponents.runner=[{other}]", "--num_workers", 2)
+    before = kept(run)
+    other.rename(tmp_path / "moved")
+    output("--resume", run, "--quiet", "--total_steps", 768, cwd=tmp_path / "moved")
+    assert kept(run) == before
+    done = wdtrain("--resume", run, "--quiet", "--allow_drift", "--total_steps", 1024, "--set", f"opponents.runner=[{other}, {tmp_path}/nowhere]")
+    assert done.returncode == 2 and f"{tmp_path}/nowhere: there is no such folder" in done.stderr
+
+
+def test_a_list_with_memory_and_a_list_that_begins_or_ends_are_refused(recurrent, tmp_path):
+    other = train(tmp_path / "other", *ROLES)
+    run = train(tmp_path / "run", *LISTED, "--set", f"opponents.runner=[self, {recurrent}]")
+
+    def refusal(folder, setting):
+        done = wdtrain("--resume", folder, "--quiet", "--allow_drift", "--total_steps", 1024, "--set", setting)
+        assert done.returncode == 2 and "(--warm_start)" in done.stderr
+        return done.stderr
+
+    assert f"{recurrent}: remembers what it saw" in refusal(run, f"opponents.runner=[self, {other}]")
+    assert "made with opponents cannot go on without" in refusal(run, "opponents.runner=[self]")
+    assert "made without opponents cannot go on with some" in refusal(other, f"opponents.runner=[{run}]")
+
+
+def test_an_opponent_may_have_played_another_role_with_the_same_spaces(tmp_path):
+    game = ["--env", "simple_adversary", "--device", "cpu", "--quiet", "--num_envs", 4, "--train_batch_size", 64, "--total_steps", 128]
+    output(*game, "--set", "policy={a: {agents: [agent 0]}, b: {agents: [agent 1]}, adversary: {}}", "--run_dir", tmp_path / "one")
+    for listed, code in ((f"opponents.b=['{tmp_path}/one:a']", 0), (f"opponents.adversary=['{tmp_path}/one:a']", 2)):
+        done = wdtrain(*game, "--set", "policy={a: {agents: [agent 0]}, b: {agents: [agent 1]}, adversary: {}}", "--set", listed, "--run_dir", tmp_path / str(code))
+        assert done.returncode == code, done.stderr
+
+
+def test_one_policy_for_two_roles_has_no_opponents(teams):
+    done = wdtrain(*SMALL, "--set", "policy={both: {roles: [tagger, runner]}}", "--set", f"opponents.both=[{teams}]", "--print_config")
+    assert done.returncode == 2 and "acts for tagger and runner" in done.stderr and "give each role a policy of its own" in done.stderr
+
+
+def test_reproduce_names_the_opponent_that_changed(tmp_path):
+    other = train(tmp_path / "other", *ROLES)
+    run = train(tmp_path / "run", *LISTED, "--set", f"opponents.runner=[self, {other}/checkpoints/latest]")
+    output("reproduce", run)
+    output("--resume", other, "--quiet", "--total_steps", 768)
+    shutil.rmtree(tmp_path / "run-again")
+    done = wdtrain("reproduce", run)
+    assert done.returncode == 1 and f"opponents.runner: {other}/checkpoints/latest: then " in done.stderr and "please report it" not in done.stderr
 
 
 def printed(*arguments):

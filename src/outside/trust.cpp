@@ -1,0 +1,98 @@
+// trust.cpp: a run that this user began is known by its environment: all that starting it would run is noted,
+// and compared to the last byte.
+#include "src/outside/trust.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "src/base/atomic_file.h"
+#include "src/base/files.h"
+#include "src/base/hex.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/printable.h"
+#include "src/outside/python.h"
+#include "wd/error.h"
+
+namespace wd::outside {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path absolute(const char* variable) {
+  const char* const value = std::getenv(variable);
+  const fs::path path = value == nullptr ? "" : value;
+  return path.is_absolute() ? path : fs::path();
+}
+
+// Empty: this user has no home.
+fs::path notes() {
+  fs::path folder = absolute("XDG_STATE_HOME");
+  if (folder.empty() && !absolute("HOME").empty()) folder = absolute("HOME") / ".local" / "state";
+  return folder.empty() ? folder : folder / "wd" / "begun";
+}
+
+// Its name, arguments and interpreter, and the content of a pickled file.
+std::string game_of(const Environment& environment) {
+  nlohmann::json game = request_of(environment, "make");
+  game["python"] = interpreter_of(environment);
+  constexpr std::string_view kPickle = "pickle:";
+  const std::string name(environment.name());
+  return dump(game) + '\n' +
+         (name.starts_with(kPickle) ? read_regular(name.substr(kPickle.size()), kAnySize).value_or("") : "");
+}
+
+fs::path note_of(const std::string& game) { return notes() / hex(XXH3_64bits(game.data(), game.size())); }
+
+bool is_noted(const std::string& game) {
+  return !notes().empty() && read_regular(note_of(game), kAnySize) == game;
+}
+
+}  // namespace
+
+bool is_of_run(const ConfigSources& sources) {
+  if (sources.of_run || sources.file.empty()) return sources.of_run;
+  constexpr std::array kBeside = {"checkpoints",   "weights",      "manifest.json",
+                                  "metrics.jsonl", "summary.json", "starts.jsonl"};
+  const fs::path folder = fs::path(sources.file).parent_path();
+  std::error_code unknown;
+  return std::ranges::any_of(
+      kBeside, [&](const char* name) { return fs::exists(fs::symlink_status(folder / name, unknown)); });
+}
+
+void require_trust(const ConfigSources& sources, const Environment& environment) {
+  if (!is_python_environment(environment.name()) || !sources.of_run || sources.trusted) return;
+  const std::string python = interpreter_of(environment);
+  const bool names_python =
+      python.empty() ||
+      std::ranges::any_of(sources.overrides, [](const Override& one) { return one.path == "env.python"; });
+  if (!sources.env.empty() && names_python) return;  // the loader has compared the names
+  const std::string game = game_of(environment);
+  if (is_noted(game)) return;
+  const auto shown = [](const std::string& text) { return on_one_line(text.substr(0, 1000)); };
+  throw UsageError(concat(
+      shown(sources.file), ": the environment of this run is a program in Python: it would run ",
+      shown(std::string(environment.name())), " with the arguments ",
+      shown(dump(request_of(environment, "make")["kwargs"])),
+      python.empty() ? "" : concat(", by the interpreter ", shown(python)), ", and you have not begun a run with it",
+      notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)" : " on this machine",
+      ". Look at it, and give --trust if you trust it"));
+}
+
+void remember(const Environment& environment) {
+  if (!is_python_environment(environment.name()) || notes().empty()) return;
+  const std::string game = game_of(environment);
+  if (is_noted(game)) return;
+  try {
+    fs::create_directories(notes());
+    write_file_atomically(note_of(game), game, Durability::kReplace);
+  } catch (const std::exception& error) {
+    logging::warn(concat("it cannot be noted that this run is yours, so eval, play and --resume will ask for --trust: ",
+                         error.what()));
+  }
+}
+
+}  // namespace wd::outside

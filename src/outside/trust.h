@@ -1,0 +1,22 @@
+// trust.h: whether a configuration in the folder of a run may start its environment in Python, which is code
+// like any other, and may be somebody else's.
+#pragma once
+
+#include "wd/config.h"
+#include "wd/environment.h"
+
+namespace wd::outside {
+
+// Whether the file belongs to a run: as the sources say, or by what lies beside it.
+bool is_of_run(const ConfigSources& sources);
+
+// Throws UsageError with the name and the command if sources.of_run, the environment is in Python, and
+// none of these holds: this user began a run with the same name, arguments, interpreter and pickled file; the
+// command line names the environment (and the interpreter, if there is one); sources.trusted.
+void require_trust(const ConfigSources& sources, const Environment& environment);
+
+// Notes outside of all runs that this user has begun one with this environment: in $XDG_STATE_HOME/wd/begun,
+// or ~/.local/state/wd/begun.
+void remember(const Environment& environment);
+
+}  // namespace wd::outside
