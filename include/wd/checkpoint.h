@@ -14,9 +14,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <filesystem>
 #include <future>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,17 +42,6 @@ struct Snapshot {
   std::map<std::string, std::filesystem::path> written = {};
   // By rank: which algorithms of matrix products a GPU uses. Empty on a CPU.
   std::vector<std::string> products = {};
-  // Of the first policy (Trainer::mean_return), if the rollout that ended last was played by these very
-  // weights; otherwise NaN: they have not played yet.
-  double mean_return = kUnknown;
-  // The same of the weights of the snapshot before, after the first rollout that they played.
-  struct Before {
-    std::int64_t iteration = -1;
-    double mean_return = kUnknown;
-  } before = {};
-
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
   std::uint64_t bytes() const;
 };
 
@@ -104,8 +93,8 @@ class Checkpoints {
   Checkpoints(std::filesystem::path folder, int keep_last, bool one_replay = false);
   ~Checkpoints();  // waits for the save in progress
 
-  // Writes in the background, after the previous save has ended. Which checkpoint is best follows from
-  // info.mean_return, if it is known, and from snapshot.before. `config`: the effective configuration.
+  // Writes in the background, after the previous save has ended. It is the best one if info.mean_return is
+  // known and none before had more. `config`: the effective configuration.
   // `growing`: files whose offsets the checkpoint records; they are flushed to disk first. Returns false if
   // the previous save failed, as the log says; older checkpoints are unchanged.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
@@ -113,6 +102,10 @@ class Checkpoints {
   // A folder for files of the checkpoint after so many iterations (Snapshot::written). The caller makes it,
   // and save() removes it.
   std::filesystem::path room(std::int64_t iteration) const;
+  // The highest return so far; NaN: none is known.
+  double best_return() const { return best_return_.value_or(std::nan("")); }
+  // What was spent on it; the caller adds.
+  Judged& judged() { return judged_; }
   // Whether the newest checkpoint is of this iteration. Waits for the save in progress.
   bool holds(std::int64_t iteration);
   // Waits for the save in progress; returns false if it failed.
@@ -137,6 +130,7 @@ class Checkpoints {
   bool one_replay_;
   std::optional<double> best_return_;
   std::string best_;
+  Judged judged_;
   std::optional<std::int64_t> written_;  // iteration of the newest
   std::future<bool> under_way_;
 };

@@ -254,14 +254,13 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
     fs::remove_all(room_of(folder_, snapshot.counts.iteration));
     return good;
   }
-  if (written_ == snapshot.before.iteration)
-    consider(name_of(snapshot.before.iteration), snapshot.before.mean_return);
   const auto before = std::pair(best_return_, best_);
   consider(name_of(snapshot.counts.iteration), info.mean_return);
   info.counts = snapshot.counts;
   info.wall_s = snapshot.wall_s;
   info.best_return = best_return_;
   info.best = best_;
+  info.judged = judged_;
   under_way_ =
       std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info),
                                       config = std::move(config), growing = std::move(growing), before] {
@@ -281,10 +280,10 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
   return good;
 }
 
-// While no return is known, the newest checkpoint is the best.
+// While no return is known, the newest checkpoint is the best. Of equal returns, the newer one counts.
 void Checkpoints::consider(const std::string& name, double mean_return) {
   const bool known = std::isfinite(mean_return);
-  if (!best_return_ || (known && mean_return > *best_return_)) best_ = name;
+  if (!best_return_ || (known && mean_return >= *best_return_)) best_ = name;
   if (known) best_return_ = std::max(best_return_.value_or(mean_return), mean_return);
 }
 
@@ -292,6 +291,7 @@ void Checkpoints::consider(const std::string& name, double mean_return) {
 void Checkpoints::forget() {
   logging::warn(concat(folder_.string(), " was deleted while training (or moved); it is made again"));
   best_return_.reset();
+  judged_ = {};
   best_.clear();
   written_.reset();
 }
@@ -382,6 +382,7 @@ void Checkpoints::prune() const {
 void Checkpoints::continue_from(const Checkpoint& checkpoint) {
   best_return_ = checkpoint.info.best_return;
   best_ = checkpoint.info.best;
+  judged_ = checkpoint.info.judged;
   written_ = checkpoint.info.counts.iteration;
   for (const fs::path& other : list_checkpoints(folder_)) {
     if (iteration_of(other.filename().string()) <= written_) continue;

@@ -79,6 +79,10 @@ void read_info(const Json& json, CheckpointInfo& info) {
   WD_CHECK(events.empty() || (is_name(events) && events.starts_with(kEventFilePrefix)),
            "events_file names no event file");
   info.offsets.events_bytes = count(json, "events_bytes");
+  if (json.contains("judged")) {
+    const Json& judged = json["judged"];
+    info.judged = {number_or_nan(judged.at("at")), number_or_nan(judged.at("lowest")), steps(judged, "steps")};
+  }
   if (json.contains("products")) info.products = json["products"].get<std::vector<std::string>>();
   if (json.contains("recordings"))
     info.recordings = json["recordings"].get<std::map<std::string, std::string>>();
@@ -120,6 +124,7 @@ std::string encode(const Manifest& manifest) {
       {"wall_s", info.wall_s},
       {"mean_return", info.mean_return},
       {"best_return", info.best_return ? OrderedJson(*info.best_return) : OrderedJson(nullptr)},
+      {"judged", {{"at", info.judged.at}, {"lowest", info.judged.lowest}, {"steps", info.judged.steps}}},
       {"best", info.best},
       {"config_hash", hex(info.config_hash)},
       {"metrics_bytes", info.offsets.metrics_bytes},

@@ -10,6 +10,7 @@
 #include "src/autoscale/memory_needed.h"
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
+#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/name.h"
@@ -234,6 +235,23 @@ void complete_report(const std::filesystem::path& run) {
   if (missing || page < summary) write_report(run);
 }
 
+// What the return of the first policy cannot decide.
+void tell_what_best_means(const TrainingWorker& worker) {
+  const Config& config = worker.setup.config;
+  const PolicySettings& first = config.policies[0];
+  if (config.trainer.stop_on == kStopOnEval) return;
+  const char* const remedy =
+      "trainer.stop_on=eval with eval.every and eval.opponent judges it in episodes of their own";
+  if (first.roles.size() > 1)
+    logging::info(concat("policy ", first.name, " acts for ", join(first.roles, " and "),
+                         ": if these are opponents, its return says nothing of it and decides neither "
+                         "stop_return nor checkpoints/best; ",
+                         remedy));
+  if (worker.trainer->replicas().is_outside())
+    logging::info(concat("checkpoints/best is the newest one, since no further environments of ", config.name,
+                         " are made to judge it; ", remedy));
+}
+
 // Returns the exit code: 0, or 128 + n if signal n ended training.
 int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
@@ -261,12 +279,18 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   TrainingEvaluator evaluator(worker.setup.config, *worker.setup.environment, worker.trainer->policies(),
                               worker.setup.device);
   options.evaluate = [&] { return evaluator.evaluate(); };
+  // An environment outside would have to be made a second time, and a simulator may not have that.
+  if (!worker.trainer->replicas().is_outside())
+    options.play_fresh = [&](int first, int episodes) {
+      return evaluator.play_fresh(worker.trainer->counts().iteration, first, episodes);
+    };
   options.record = [&](std::int64_t iteration) { record_episode(worker, evaluator, iteration); };
   options.show = [&](const Evidence& evidence) { show_evidence(worker.setup, worker.folder, evidence); };
   std::optional<SilenceWatch> watch;
   if (self.alone()) watch.emplace(arguments.launch.step_seconds());
   const scaling::Job job = job_of(worker.setup, self);
   if (worker.run) logging::info(worker.memory);
+  if (worker.run) tell_what_best_means(worker);
   const TrainEnd end = explaining_memory(
       job, [&] { return wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get()); });
   if (worker.run) {

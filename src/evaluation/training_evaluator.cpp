@@ -63,6 +63,21 @@ double TrainingEvaluator::judged(const std::vector<double>& return_of_side) cons
   return sum / agents;
 }
 
+FreshEpisodes TrainingEvaluator::play_fresh(std::int64_t iteration, int first, int episodes) {
+  constexpr std::uint64_t kSeeds = 0xbe57'0000'0000'0000;  // no seed that a user types
+  Match fresh = match();
+  fresh.greedy = false;
+  fresh.episodes = episodes;
+  fresh.seed = kSeeds + static_cast<std::uint64_t>(iteration);
+  fresh.first_replica = static_cast<std::uint32_t>(first);
+  FreshEpisodes played;
+  for (const Episode& episode : evaluator_.play(fresh)) {
+    played.returns.push_back(judged(episode.returns));
+    played.steps += episode.length;
+  }
+  return played;
+}
+
 Evaluation TrainingEvaluator::evaluate() {
   Evaluation result;
   const auto add = [&](const std::string& name, double value) {

@@ -21,6 +21,10 @@ class TrainingEvaluator {
   // Plays eval.episodes episodes per match.
   Evaluation evaluate();
 
+  // Episodes of the players that are trained now, with the returns of the first policy. Their random numbers
+  // follow from the iteration and from how many were played before.
+  FreshEpisodes play_fresh(std::int64_t iteration, int first, int episodes);
+
   Evaluator& evaluator() { return evaluator_; }
   // All players trained.
   Match match() const;

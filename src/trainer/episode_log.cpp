@@ -125,9 +125,7 @@ void EpisodeLog::read() {
     rows.push_back(ended.const_data_ptr<double>() + static_cast<std::size_t>(i) * width);
   std::sort(rows.begin(), rows.end(), [](const double* a, const double* b) { return a[0] < b[0]; });
   const std::int64_t all_envs = std::int64_t{group_.size()} * trajectory_.num_envs();
-  const std::int64_t end_of_watched = (watched_.iteration + 1) * trajectory_.steps() * all_envs;
   for (const double* const row : rows) {
-    if (watching_ && row[0] >= static_cast<double>(end_of_watched)) note_return();
     for (std::size_t p = 0; p < P; ++p) {
       PolicyLog& log = policies_[p];
       log.lengths.push_back(row[1]);
@@ -137,18 +135,6 @@ void EpisodeLog::read() {
     }
     for (std::size_t k = 0; k < statistics_.size(); ++k) statistics_[k].push_back(row[2 + P + k]);
   }
-  if (watching_) note_return();
-}
-
-void EpisodeLog::watch(std::int64_t iteration) {
-  if (iteration == watched_.iteration && watching_) return;
-  watched_ = {.iteration = iteration};
-  watching_ = true;
-}
-
-void EpisodeLog::note_return() {
-  watching_ = false;
-  if (policies_[0].window.full()) watched_.mean_return = policies_[0].window.mean();
 }
 
 EpisodeLog::Ended EpisodeLog::take_ended(std::size_t policy) {

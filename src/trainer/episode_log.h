@@ -27,16 +27,6 @@ class EpisodeLog {
   // Synchronizes on CUDA. All ranks.
   void read();
 
-  // Call it after read() or restore(): notes the mean return of the first policy after the rollout that comes
-  // next, which is the one after so many complete iterations.
-  void watch(std::int64_t iteration);
-  struct Watched {
-    std::int64_t iteration = -1;
-    double mean_return =
-        std::numeric_limits<double>::quiet_NaN();  // not read yet, or the window was not full
-  };
-  const Watched& watched() const { return watched_; }
-
   struct Ended {
     std::int64_t episodes = 0;
     double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN if there is none
@@ -62,7 +52,6 @@ class EpisodeLog {
 
   static void restore_window(const NamedTensor& saved, ReturnWindow& window);
   void accumulate_policy(std::size_t policy);
-  void note_return();
   at::Tensor ended_here();
 
   const Trajectory& trajectory_;
@@ -74,8 +63,6 @@ class EpisodeLog {
   at::Tensor record_, count_, offset_;
   std::int64_t max_ = 0;     // max episodes that can end in one rollout
   std::int64_t unread_ = 0;  // rollouts in the record
-  Watched watched_ = {};
-  bool watching_ = false;
 };
 
 }  // namespace wd

@@ -107,10 +107,6 @@ Snapshot Trainer::snapshot() const {
   impl_->check();
   impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
-  if (impl_->update_taken_back && return_known()) snapshot.mean_return = mean_return(0);
-  const EpisodeLog::Watched& before = impl_->episodes.watched();
-  snapshot.before = {before.iteration, before.mean_return};
-  impl_->episodes.watch(impl_->counts.iteration);
   if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(timed_algorithms::save());
   for (auto& [file, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
@@ -206,7 +202,6 @@ void Trainer::restore(const Snapshot& snapshot) {
   self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
                  static_cast<std::int64_t>(number(2))};
   self.clock.set(self.counts.iteration, self.counts.env_steps);
-  self.episodes.watch(self.counts.iteration);
   self.counts_at_metrics = self.counts;
   self.game.restore_started(self.counts.iteration > 0);
   self.memory_awaited = has_memory();

@@ -66,6 +66,7 @@ class Session {
   bool save_weights();
   bool save_checkpoint();
   bool save_checkpoint(Snapshot snapshot);
+  double return_in_fresh_episodes();
   bool write_memory(Snapshot& snapshot);
   void begin();
   void end();
@@ -93,6 +94,7 @@ class Session {
   double checkpoint_seconds_ = 0.0;         // time that training waited for checkpoints since the last report
   double evaluation_seconds_ = 0.0;         // the same for evaluations and recordings
   Evaluation evaluation_{{}, std::nan("")};  // rank 0's: the newest
+  std::int64_t evaluated_at_ = -1;           // the iteration of that
   bool evaluated_ = false;                   // since the last report
   bool last_ = false;                        // whether training goes no further
 };
@@ -167,6 +169,7 @@ void Session::evaluate() {
   if (run_ == nullptr) return;
   const Clock::time_point start = Clock::now();
   evaluation_ = options_.evaluate();
+  evaluated_at_ = trainer_.counts().iteration;
   evaluation_seconds_ += seconds_since(start);
   evaluated_ = true;
 }
@@ -231,6 +234,21 @@ bool Session::write_memory(Snapshot& snapshot) {
   }
 }
 
+// Of the first policy, from episodes that the weights as they are played from start to end; NaN: not known.
+double Session::return_in_fresh_episodes() {
+  if (config_.trainer.stop_on == kStopOnEval)
+    return evaluated_at_ == trainer_.counts().iteration ? evaluation_.judged_return : std::nan("");
+  if (!options_.play_fresh || trainer_.counts().iteration == 0) return std::nan("");
+  const Clock::time_point start = Clock::now();
+  const Candidate candidate{trainer_.return_known() ? trainer_.mean_return(0) : std::nan(""),
+                            trainer_.counts().env_steps,
+                            config_.policies[0].algorithm->traits().epochs};
+  const double found =
+      judge(candidate, checkpoints_->best_return(), checkpoints_->judged(), options_.play_fresh);
+  evaluation_seconds_ += seconds_since(start);
+  return found;
+}
+
 bool Session::save_checkpoint(Snapshot snapshot) {
   if (checkpoints_ == nullptr) return true;
   CheckpointInfo info;
@@ -238,11 +256,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_->config());
-  info.mean_return = snapshot.mean_return;
-  if (config_.trainer.stop_on == kStopOnEval) {
-    info.mean_return = evaluation_.judged_return;
-    snapshot.before = {};
-  }
+  info.mean_return = return_in_fresh_episodes();
   info.offsets = run_->offsets();
   info.products = snapshot.products;
   info.recordings = recordings_;

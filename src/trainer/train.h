@@ -8,6 +8,7 @@
 
 #include "src/run/run.h"
 #include "src/trainer/evidence.h"
+#include "src/trainer/judge.h"
 #include "src/worker/fault.h"
 #include "wd/checkpoint.h"
 #include "wd/trainer.h"
@@ -30,6 +31,9 @@ struct TrainOptions {
   std::function<int()> interrupted = {};
   // Evaluates the policies as they are. Called on rank 0 every config.eval.every iterations.
   std::function<Evaluation()> evaluate = {};
+  // Plays so many fresh episodes with the policies as they are, of which `first` were played before: on rank
+  // 0, where a checkpoint may be the best. Empty: none can be played.
+  PlayFresh play_fresh = {};
   // Records episodes of the policies as they are. Called on rank 0 every config.play.every iterations.
   std::function<void(std::int64_t iteration)> record = {};
   // Shows what a replica of this rank did before it returned a number that is not finite. Called on any rank,

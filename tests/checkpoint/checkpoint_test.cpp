@@ -123,30 +123,32 @@ TEST(Checkpoint, TheNewestIsTheBestWhileNoReturnIsKnown) {
   EXPECT_EQ(best(), "00000003");
 }
 
-// The return of a checkpoint is known after the rollout that its weights play, when the next one is saved.
-TEST(Checkpoint, IsJudgedByWhatItsWeightsPlayed) {
+TEST(Checkpoint, TheNewerOfEqualReturnsIsTheBest) {
   const TemporaryFolder run;
-  Checkpoints checkpoints(run.path / "checkpoints", 1);
-  const auto save_with = [&](std::int64_t iteration, Snapshot::Before before) {
-    Snapshot snapshot = snapshot_of(iteration);
-    snapshot.before = before;
-    checkpoints.save(std::move(snapshot), info_of(std::nan("")), "name: cartpole\n");
-    EXPECT_TRUE(checkpoints.wait());
-  };
+  const double unknown = std::nan("");
   const auto best = [&] { return fs::read_symlink(run.path / "checkpoints" / "best"); };
-  save_with(1, {});
-  EXPECT_EQ(best(), "00000001");
-  save_with(3, {1, std::nan("")});
-  EXPECT_EQ(best(), "00000003") << "no return is known";
-  save_with(5, {3, 7.0});
-  EXPECT_EQ(best(), "00000003");
-  EXPECT_EQ(names(run.path), (std::vector<std::string>{"00000005", "00000003"})) << "it is kept";
-  save_with(6, {4, 9.0});
-  EXPECT_EQ(best(), "00000003") << "checkpoint 4 was never written";
-  save_with(7, {6, 9.0});
-  EXPECT_EQ(best(), "00000006");
-  EXPECT_EQ(newest_checkpoint(run.path).info.best_return, 9.0);
-  EXPECT_TRUE(std::isnan(newest_checkpoint(run.path).info.mean_return));
+  save(run.path, {0.0, 0.0, unknown});
+  EXPECT_EQ(best(), "00000002");
+  save(run.path, {0.0, 0.0, unknown, 0.0});
+  EXPECT_EQ(best(), "00000004");
+  EXPECT_EQ(newest_checkpoint(run.path).info.best_return, 0.0);
+}
+
+TEST(Checkpoint, RemembersWhatWasSpentOnTheBest) {
+  const TemporaryFolder run;
+  {
+    Checkpoints checkpoints(run.path / "checkpoints", 1);
+    checkpoints.judged() = {12.5, -3.0, 700};
+    checkpoints.save(snapshot_of(1), info_of(12.0), "name: cartpole\n");
+  }
+  const Checkpoint read = newest_checkpoint(run.path);
+  Checkpoints again(run.path / "checkpoints", 1);
+  EXPECT_TRUE(std::isnan(again.judged().at) && std::isnan(again.best_return()));
+  again.continue_from(read);
+  EXPECT_EQ(again.judged().at, 12.5);
+  EXPECT_EQ(again.judged().lowest, -3.0);
+  EXPECT_EQ(again.judged().steps, 700);
+  EXPECT_EQ(again.best_return(), 12.0);
 }
 
 // What training goes on with is there only if weights/ is from before the last update.

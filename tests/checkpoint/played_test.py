@@ -67,11 +67,27 @@ def collapse(tmp_path_factory):
     return trained(tmp_path_factory.mktemp("collapse") / "run", *COLLAPSE, "--stop_return", "none")
 
 
-def test_the_best_checkpoint_is_the_one_whose_weights_played(collapse):
-    assert max(recent(collapse)) == recent(collapse)[61]
-    assert (collapse / "checkpoints" / "best").readlink().name == "00000061"
-    assert returned(collapse / "checkpoints" / "best") >= 475
+def manifest(folder):
+    return json.loads((folder / "manifest.json").read_text())["checkpoint"]
+
+
+def test_the_best_checkpoint_returns_what_is_claimed(collapse):
+    best = collapse / "checkpoints" / "best"
+    assert best.resolve().name < "00000062" and returned(best) >= 0.9 * manifest(best.parent / "latest")["best_return"] >= 400
     assert returned(at(collapse, 62)) < 100
+
+
+@pytest.mark.parametrize("jump", [1, 5])
+@pytest.mark.parametrize("iteration", [45, 52, 58, 65])
+@pytest.mark.parametrize("seed", [402, 403, 404])
+def test_best_is_no_policy_that_fell_while_its_return_rose(seed, iteration, jump, tmp_path):
+    """recent_return rises for some iterations after an update that ruins the policy."""
+    step = 1024 * iteration
+    rate = f"[[0, 1e-3], [{step - 1}, 1e-3], [{step}, {jump}], [{step + 1024}, {jump}], [{step + 1025}, 1e-4]]"
+    folder = trained(tmp_path / "run", "--env", "cartpole", *EVERY, *EACH, "--total_steps", 122_880, "--seed", seed, "--stop_return", "none",
+                     "--set", f"policy.shared.lr={rate}")
+    best = folder / "checkpoints" / "best"
+    assert returned(best) >= 0.9 * manifest(folder / "checkpoints" / "latest")["best_return"]
 
 
 def test_training_that_reaches_its_return_ends_with_the_weights_that_played(collapse, tmp_path):
@@ -80,7 +96,7 @@ def test_training_that_reaches_its_return_ends_with_the_weights_that_played(coll
     summary = json.loads((stopped / "summary.json").read_text())
     assert (summary["stop_reason"], summary["iterations"], summary["mean_return"]["shared"]) == ("stop_return", 62, wanted)
     assert (stopped / "checkpoints" / "latest").readlink().name == "00000062"
-    for place in (stopped, stopped / "checkpoints" / "latest", stopped / "checkpoints" / "best"):
+    for place in (stopped, stopped / "checkpoints" / "latest"):
         assert same(weights(place), weights(at(collapse, 61)))
         assert returned(place) >= 475
 
@@ -124,14 +140,11 @@ def test_a_run_killed_behind_its_goal_ends_with_the_weights_that_played(tmp_path
     assert left(tmp_path / "run") == expected
 
 
-@pytest.mark.parametrize("freq", [1, 3, 7])
-def test_a_checkpoint_is_judged_by_the_first_rollout_after_it(tmp_path, freq):
-    noisy = NORMAL.replace("lr: 0.002", "lr: 0.00001")  # returns go up and down
-    arguments = game([noisy], "--stop_return", "none", "--set", f"saving.checkpoint_freq={freq}")
-    folder = trained(tmp_path / "run", *arguments)
-    returns = recent(folder)
-    manifest = json.loads((folder / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"]
-    best = int(manifest["best"])
-    assert manifest["best_return"] == pytest.approx(returns[best], rel=1e-6), "after the iteration that follows"
-    assert best % freq == 0
-    assert manifest["best_return"] >= max(returns[k] for k in range(freq, 70, freq) if k >= 13 * 30 // 8)
+def test_the_best_checkpoint_does_not_depend_on_interruptions_and_workers(tmp_path):
+    arguments = game([NORMAL], "--stop_return", "none", "--set", "saving.checkpoint_freq=3")
+    found = manifest(trained(tmp_path / "whole", *arguments) / "checkpoints" / "latest")
+    assert found["judged"]["steps"] > 0 and found["best_return"] > 0
+    assert run(*arguments, "--run_dir", tmp_path / "half", "--fault", "iter=50,kind=kill").returncode != 0
+    assert run("--resume", tmp_path / "half").returncode == 0
+    resumed = manifest(tmp_path / "half" / "checkpoints" / "latest")
+    assert {key: resumed[key] for key in ("best", "best_return", "judged")} == {key: found[key] for key in ("best", "best_return", "judged")}

@@ -108,7 +108,7 @@ def test_a_goal_is_seen_when_returns_are_read_and_its_update_is_not_in_the_resul
         assert left(run)[1]["weights/shared.safetensors"] == left(whole)[1]["weights/shared.safetensors"]
 
 
-def test_a_checkpoint_is_judged_by_the_rollout_after_it_however_seldom_returns_are_read(tmp_path):
+def test_the_best_checkpoint_is_the_same_however_seldom_returns_are_read(tmp_path):
     noisy = [word.replace("lr: 0.002", "lr: 0.00001") if isinstance(word, str) else word for word in GOAL]  # returns go up and down
     found = []
     for every in (1, 1000):
@@ -116,7 +116,7 @@ def test_a_checkpoint_is_judged_by_the_rollout_after_it_however_seldom_returns_a
         output(*noisy, "--stop_return", "none", "--total_steps", 64 * 66, "--set", f"saving.metrics_log_freq={every}", "--set", "saving.checkpoint_freq=5", "--run_dir", run)
         found.append(json.loads((run / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"])
     best = int(found[0]["best"])
-    assert 0 < best < 66 and found[0]["best_return"] == rows(tmp_path / "1")[best]["shared/recent_return"]
+    assert 0 < best <= 66 and found[0]["judged"]["steps"] > 0
     assert (found[1]["best"], found[1]["best_return"]) == (found[0]["best"], found[0]["best_return"])
 
 

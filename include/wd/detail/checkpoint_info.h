@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,13 @@ struct RunOffsets {
 
 inline constexpr int kCheckpointFormat = 1;
 
+// What was spent on fresh episodes that decide which checkpoint is best (src/trainer/judge.h).
+struct Judged {
+  // recent_return when weights were judged last, and the lowest so far; NaN: none yet
+  double at = std::numeric_limits<double>::quiet_NaN(), lowest = at;
+  std::int64_t steps = 0;  // of such episodes
+};
+
 // A checkpoint is named after its iteration.
 struct CheckpointInfo {
   StepCounts counts;
@@ -30,6 +38,7 @@ struct CheckpointInfo {
   double wall_s = 0.0;
   double mean_return = 0.0;           // of the first policy, with these weights; NaN: not known yet
   std::optional<double> best_return;  // highest over all checkpoints of the run so far
+  Judged judged = {};
   std::string best;                   // name of that checkpoint; the newest one while no return is known
   RunOffsets offsets;                 // lengths of the run's files at this point
   std::vector<std::string> products;  // by rank: which algorithms of matrix products a GPU uses
