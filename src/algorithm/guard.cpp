@@ -97,6 +97,13 @@ const at::Tensor& Guard::tensor(const Checked& array) const {
                                              : buffers.log_prob;
 }
 
+std::string Guard::name(const Checked& array) const {
+  return array.what == Checked::kObservation ? "observation"
+         : array.what == Checked::kReward
+             ? "reward"
+             : concat("stream '", trajectory_.policies()[array.policy].streams[array.stream].name, "'");
+}
+
 std::int64_t Guard::columns(const Checked& array) const {
   return array.what == Checked::kObservation || array.what == Checked::kStream ? tensor(array).size(3) : 1;
 }
@@ -176,11 +183,8 @@ std::string Guard::describe(const Failure& failure) const {
   const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
-  const std::string thing = one.what == Checked::kObservation ? concat("observation ", value)
-                            : one.what == Checked::kStream
-                                ? concat("stream '", buffers.streams[one.stream].name, "' ", value)
-                            : one.what == Checked::kReward ? concat("reward ", value)
-                                                           : mask_fault(buffers, failure.index, value);
+  const std::string thing = one.what == Checked::kLogProb ? mask_fault(buffers, failure.index, value)
+                                                          : concat(name(one), ' ', value);
   return concat("policy '", buffers.name, "': ", thing, " in ", place(one, failure.index), ", in iteration ",
                 failure.iteration);
 }
@@ -203,13 +207,9 @@ std::string Guard::huge() const {
     const auto index = sizes.argmax().item<std::int64_t>();
     const float size = sizes[index].item<float>();
     if (!(size > kHuge)) continue;
+    const char* const reach = one.what == Checked::kStream ? " reaches " : "s reach ";
     all += concat(all.empty() ? "" : "; ", "policy '", trajectory_.policies()[one.policy].name,
-                  one.what == Checked::kReward ? "': rewards"
-                  : one.what == Checked::kStream
-                      ? concat("': numbers of stream '",
-                               trajectory_.policies()[one.policy].streams[one.stream].name, "'")
-                      : "': observations",
-                  " reach ", size, ", in ", place(one, index));
+                  "': ", name(one), reach, size, ", in ", place(one, index));
   }
   return all;
 }

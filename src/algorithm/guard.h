@@ -54,6 +54,7 @@ class Guard {
   };
   std::vector<Checked> checked_arrays() const;
   const at::Tensor& tensor(const Checked& array) const;  // of the trajectory, [T or T + 1, E, ...]
+  std::string name(const Checked& array) const;          // "reward"
   std::int64_t columns(const Checked& array) const;      // of a row; 1: there is one number
   bool of_agents(const Checked& array) const;            // false: rows belong to whole replicas
   void report(const std::vector<Policy>& policies, const Failure& failure) const;

@@ -108,10 +108,8 @@ int LaunchArguments::supervise(DeviceChoice device) const {
 
 ProcessGroup LaunchArguments::join(Device device) const {
   if (membership_.run_id.starts_with("slurm-") && membership_.rank == 0)
-    logging::info(
-        concat("worker 0 of ", membership_.world_size, " (SLURM_PROCID, SLURM_NTASKS): waits up to ",
-               options_.start_seconds,
-               " s for the others, which srun starts; for one worker without srun, unset SLURM_NTASKS"));
+    logging::info(concat("worker 0 of ", membership_.world_size, " by SLURM_NTASKS: waits up to ",
+                         options_.start_seconds, " s for those that srun starts; without srun, unset it"));
   return wd::join(options_, membership_, device);
 }
 

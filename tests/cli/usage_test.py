@@ -55,7 +55,7 @@ WRONG = {
     "oneself, misspelled": (["--env", "tag_gridworld", "--set", "opponents.runner=[selves]"], 'opponents.runner = selves: there is no such folder of a run; did you mean "self"?\n'),
     "PyMARL's name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.mixing_embed_dim=32"], 'unknown key; did you mean "mixer_dim"?\n'),
     "PyMARL's other name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.hypernet_embed=64"], 'unknown key; did you mean "hypernet_dims"?\n'),
-    "an algorithm that is not here": (["--env", "simple_spread", "--algorithm", "HAPPO"], "HAPPO is not here (docs/design/0035-teams.md says why): take MAPPO, with a policy for each agent\n"),
+    "an algorithm that is not here": (["--env", "simple_spread", "--algorithm", "HAPPO"], "HAPPO is not here (docs/design/0035-teams.md): take MAPPO\n"),
     "MAPPO without a state": (["--env", "tag_gridworld", "--algorithm", "MAPPO"], "this environment has no stream of replicas (Spec::streams): take IPPO\n"),
     "QMIX without a state": (["--env", "tag_gridworld", "--algorithm", "QMIX"], "this environment has no stream of replicas (Spec::streams): take VDN or PQN-VDN\n"),
     "MAPPO without its state": (["--env", "simple_spread", "--algorithm", "MAPPO", "--set", "policy.shared.model.critic_reads=[observation]"], "name a stream of replicas, with separate_value: true, or take IPPO\n"),

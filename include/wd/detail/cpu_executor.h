@@ -100,10 +100,7 @@ class CpuEnvironment final : public Environment {
   }
   Spec spec() const override {
     const Spec spec = Env::spec(params_);
-    constexpr bool kWrites =
-        requires(SerialTeam& team, const typename Env::Params& p, const typename Env::State& s,
-                 Streams rows) { Env::streams(team, p, s, rows); };
-    if (!spec.streams.empty() && !kWrites)
+    if (!spec.streams.empty() && requires { &WithOptional<Env>::streams; })  // has none of that name
       throw UsageError("the environment declares streams (Spec::streams) and has no function streams()");
     return spec;
   }

@@ -1,7 +1,6 @@
 // observations.cpp: plays randomly and measures the range of every part of the observation, and of streams.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
@@ -36,18 +35,14 @@ struct Entry {
   }
 };
 
-// The numbers of these rows of a stream; `active`: of the agents, 0 for those that are out, or null.
+// The numbers of these rows of a stream; `active`: of the agents, or null.
 void add_stream(const StreamSpec& stream, const std::vector<std::uint8_t>& rows, const std::uint8_t* active,
                 Entry& entry) {
   const auto bytes = static_cast<std::size_t>(World::stride(stream));
   for (std::size_t row = 0; row * bytes < rows.size(); ++row) {
-    if (active != nullptr && active[row] == 0) continue;
-    for (int i = 0; i < stream.size(); ++i) {
-      const std::uint8_t* const at = &rows[row * bytes];
-      float number = at[i];
-      if (stream.type == StreamSpec::kFloat32) std::memcpy(&number, at + i * sizeof(float), sizeof number);
-      entry.add(static_cast<double>(number));
-    }
+    const std::uint8_t* const at = &rows[row * bytes];
+    for (int i = 0; i < stream.size() && (active == nullptr || active[row] != 0); ++i)
+      entry.add(stream.type == StreamSpec::kUint8 ? at[i] : reinterpret_cast<const float*>(at)[i]);
   }
 }
 
