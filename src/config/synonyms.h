@@ -59,9 +59,7 @@ inline constexpr auto kCountedOtherwise = std::to_array<CountedOtherwise>(
 
 // Algorithms that are asked for and missing: what to say.
 inline std::string_view missing_algorithm(std::string_view name) {
-  return name == "HAPPO" ? "; HAPPO is not here (docs/design/0035-teams.md says why): take MAPPO, with a "
-                           "policy for each agent"
-                         : "";
+  return name == "HAPPO" ? "; HAPPO is not here (docs/design/0035-teams.md): take MAPPO" : "";
 }
 
 // What to say of the key in a section that has these keys; empty if it is none of the above.
