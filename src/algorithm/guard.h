@@ -11,9 +11,9 @@
 
 namespace wd {
 
-// Checks the weights of the policies, and the observations, streams, rewards and action masks that they are about to
-// learn from. It records what it finds in device memory, where updates read it (failed()); check() reports it
-// to the host.
+// Checks the weights of the policies, and the observations, streams, rewards and action masks that they are
+// about to learn from. It records what it finds in device memory, where updates read it (failed()); check()
+// reports it to the host.
 class Guard {
  public:
   // first_replica: the number of this rank's replica 0 among the replicas of all ranks.

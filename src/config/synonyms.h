@@ -40,7 +40,7 @@ constexpr std::string_view our_name(std::string_view key) {
   return {};
 }
 
-// What other libraries count otherwise, or have elsewhere: their key, our key of the same section, what to say.
+// What others count otherwise, or look for here: their key, our key of the same section, what to say.
 struct CountedOtherwise {
   std::string_view key, ours, text;
 };
