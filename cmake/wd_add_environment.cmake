@@ -109,7 +109,7 @@ function(wd_check_device_functions file)
   string(REPLACE ";" "}" text "${text}")
   set(blank "[a-z_ \t\n]*[ \t\n]")
   string(REGEX MATCHALL
-    "[^a-z_ \t\n]?${blank}static${blank}(reset|derive|step|observe|in_game)\\(" functions "${text}")
+    "[^a-z_ \t\n]?${blank}static${blank}(reset|derive|step|observe|in_game|streams)\\(" functions "${text}")
   foreach(function IN LISTS functions)
     if(NOT function MATCHES "^[A-Z0-9]|__device__")
       string(REGEX REPLACE ".*[ \t\n]([a-z_]+)\\($" "\\1" name "${function}")

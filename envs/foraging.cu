@@ -1,7 +1,7 @@
 // foraging.cu: level-based foraging. Players on a grid collect food that is often too heavy for one of them.
 //
 // The rules are those of lbforaging 2.0.0, Foraging-*-v3 (tests/envs/foraging_oracle_test.py), after Albrecht
-// and Ramamoorthy 2013 and Papoudakis et al. 2021. docs/environments.md lists the differences.
+// and Ramamoorthy 2013 and Papoudakis et al. 2021. docs/games.md lists the differences.
 #include <wd/env.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // The game is "simple spread" of the multi-agent particle environments (Lowe et al., "Multi-agent
 // actor-critic for mixed cooperative-competitive environments", NeurIPS 2017). Constants and the order of
 // operations are those of mpe2's simple_spread_v3 (tests/envs/simple_spread_oracle_test.py).
-// docs/environments.md lists the differences.
+// docs/games.md lists the differences.
 #include <wd/env.h>
 
 #include <numeric>

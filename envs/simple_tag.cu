@@ -4,7 +4,7 @@
 // The game is "simple tag" of the multi-agent particle environments (Lowe et al., "Multi-agent actor-critic
 // for mixed cooperative-competitive environments", NeurIPS 2017). The constants, the order of operations and
 // the observation layout are those of JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py).
-// docs/environments.md lists the differences from PettingZoo's version.
+// docs/games.md lists the differences from PettingZoo's version.
 #include <wd/env.h>
 
 struct SimpleTag {

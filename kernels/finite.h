@@ -16,7 +16,7 @@ struct FloatArray {
 // Sets *first to the smallest i with x[i] NaN or infinite, if that is less than *first. Enqueues.
 void first_not_finite(Queue queue, const FloatArray& x, std::int64_t* first);
 
-inline constexpr int kMaxChecked = 128;
+inline constexpr int kMaxChecked = 256;
 
 // The first non-finite number found, in device memory. Once there is one, nothing more is learned.
 struct Failure {

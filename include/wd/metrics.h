@@ -21,8 +21,8 @@ inline constexpr std::string_view kEnvironmentGroup = "env", kEvaluationGroup = 
 struct Metric {
   std::string_view group;  // "", "time", "POLICY", "env", "eval"
   std::string_view name;   // in group "env": "FIELD"; in group "eval": "length", "env/FIELD", "ROLE/..."
-  Reduce reduce;           // over ranks
   std::string_view help;
+  Reduce reduce = Reduce::kMean;  // over ranks
 };
 
 // All metrics: those of docs/metrics.md in its order, then those that algorithms declare.
@@ -31,7 +31,7 @@ std::span<const Metric> metrics();
 // Declares a metric of policies, as an algorithm of one's own does (AlgorithmSettings::metrics). The texts
 // must outlive the program's last use of metrics. Throws UsageError if the name is declared already with
 // another meaning, or is not a metric's name. Not thread-safe: call it before main() or at its start.
-void declare_metric(std::string_view name, Reduce reduce, std::string_view help);
+void declare_metric(std::string_view name, std::string_view help, Reduce reduce = Reduce::kMean);
 
 // The metric that a logged name means; null if it is not declared.
 const Metric* find_metric(std::string_view logged_name);

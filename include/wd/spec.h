@@ -168,8 +168,9 @@ struct ObservationTable {
 };
 
 // Numbers that the environment writes in every step besides observations (wd::Streams): of each agent, as an
-// image that it sees, or of each replica, as a state of the whole game. Networks read those of agents by name
-// (model.reads); recordings keep all of them. The observation is the stream that every environment has.
+// image that it sees, or of each replica, as a state of the whole game. Networks read them by name
+// (model.reads, model.critic_reads); recordings keep all of them. The observation is the stream that every
+// environment has.
 struct StreamSpec {
   enum Of { kAgent, kReplica };
   enum Type { kFloat32, kUint8 };

@@ -74,12 +74,15 @@ const Failure* Guard::failure() const { return failure_in(failure_); }
 
 // The checked arrays, in order: if several contain numbers that are not finite, the first one is reported.
 std::vector<Guard::Checked> Guard::checked_arrays() const {
-  static_assert(4 * kMaxSeats <= kMaxChecked);
+  static_assert((4 + kMaxStreams) * kMaxSeats <= kMaxChecked);
   std::vector<Checked> all;
   const std::vector<PolicyBuffers>& policies = trajectory_.policies();
   for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Checked::kWeights, p});
   for (std::size_t p = 0; p < policies.size(); ++p) {
     all.push_back({Checked::kObservation, p});
+    for (std::size_t k = 0; k < policies[p].streams.size(); ++k)
+      if (policies[p].reads[k] && policies[p].streams[k].type == StreamSpec::kFloat32)
+        all.push_back({Checked::kStream, p, k});
     all.push_back({Checked::kReward, p});
     if (policies[p].action_mask.defined()) all.push_back({Checked::kLogProb, p});
   }
@@ -89,8 +92,26 @@ std::vector<Guard::Checked> Guard::checked_arrays() const {
 const at::Tensor& Guard::tensor(const Checked& array) const {
   const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
   return array.what == Checked::kObservation ? buffers.observation
+         : array.what == Checked::kStream    ? buffers.stream_rows[array.stream]
          : array.what == Checked::kReward    ? buffers.reward
                                              : buffers.log_prob;
+}
+
+std::string Guard::name(const Checked& array) const {
+  return array.what == Checked::kObservation ? "observation"
+         : array.what == Checked::kReward
+             ? "reward"
+             : concat("stream '", trajectory_.policies()[array.policy].streams[array.stream].name, "'");
+}
+
+std::int64_t Guard::columns(const Checked& array) const {
+  return array.what == Checked::kObservation || array.what == Checked::kStream ? tensor(array).size(3) : 1;
+}
+
+bool Guard::of_agents(const Checked& array) const {
+  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
+  if (array.what == Checked::kStream) return buffers.streams[array.stream].of == StreamSpec::kAgent;
+  return tensor(array).size(2) == buffers.num_agents;  // not a table of observations
 }
 
 void Guard::check_finite(const std::vector<Policy>& policies, const TrainingClock& clock) {
@@ -115,15 +136,11 @@ std::optional<Guard::Found> Guard::found() const {
   const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const std::int64_t row = failure.index / tensor(one).stride(0);
   // An observation belongs to the state before its step, a reward to that after it.
-  const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
-  const bool observed = one.what == Checked::kObservation;
-  const bool table = observed && buffers.observation.size(2) != buffers.num_agents;  // of the replica
-  const std::int64_t number = observed ? failure.index / buffers.observation.size(3) : failure.index;
   return Found{failure.iteration,
                failure.replica,
                row + (one.what == Checked::kReward ? 1 : 0),
                one.policy,
-               table ? -1 : number % buffers.num_agents,
+               of_agents(one) ? failure.index / columns(one) % tensor(one).size(2) : -1,
                describe(failure)};
 }
 
@@ -148,7 +165,7 @@ void Guard::check_weights(const Policy& policy) const {
 }
 
 void Guard::report(const std::vector<Policy>& policies, const Failure& failure) const {
-  const auto [what, p] = checked_arrays()[static_cast<std::size_t>(failure.array)];
+  const auto [what, p, stream] = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   if (what == Checked::kWeights) {
     throw std::runtime_error(
@@ -166,35 +183,33 @@ std::string Guard::describe(const Failure& failure) const {
   const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
-  const std::string thing = one.what == Checked::kObservation ? concat("observation ", value)
-                            : one.what == Checked::kReward    ? concat("reward ", value)
-                                                              : mask_fault(buffers, failure.index, value);
+  const std::string thing = one.what == Checked::kLogProb ? mask_fault(buffers, failure.index, value)
+                                                          : concat(name(one), ' ', value);
   return concat("policy '", buffers.name, "': ", thing, " in ", place(one, failure.index), ", in iteration ",
                 failure.iteration);
 }
 
 std::string Guard::place(const Checked& array, std::int64_t index) const {
-  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
-  const bool observed = array.what == Checked::kObservation;
-  const std::int64_t E = trajectory_.num_envs(),
-                     A = observed ? buffers.observation.size(2) : buffers.num_agents,
-                     width = observed ? buffers.observation.size(3) : 1, row = index / width;
-  return concat("step ", row / (E * A), " of the rollout, replica ", first_replica_ + row / A % E, ", agent ",
-                row % A, observed ? concat(", entry ", index % width) : "");
+  const std::int64_t E = trajectory_.num_envs(), A = tensor(array).size(2), width = columns(array),
+                     row = index / width;
+  const bool of_replica = array.what == Checked::kStream && !of_agents(array);
+  return concat("step ", row / (E * A), " of the rollout, replica ", first_replica_ + row / A % E,
+                of_replica ? "" : concat(", agent ", row % A),
+                tensor(array).dim() > 3 ? concat(", entry ", index % width) : "");
 }
 
 std::string Guard::huge() const {
   constexpr float kHuge = 1e6f;
   std::string all;
   for (const Checked& one : checked_arrays()) {
-    if (one.what != Checked::kObservation && one.what != Checked::kReward) continue;
+    if (one.what == Checked::kWeights || one.what == Checked::kLogProb) continue;
     const at::Tensor sizes = tensor(one).flatten().to(at::kFloat).abs();
     const auto index = sizes.argmax().item<std::int64_t>();
     const float size = sizes[index].item<float>();
     if (!(size > kHuge)) continue;
+    const char* const reach = one.what == Checked::kStream ? " reaches " : "s reach ";
     all += concat(all.empty() ? "" : "; ", "policy '", trajectory_.policies()[one.policy].name,
-                  one.what == Checked::kReward ? "': rewards" : "': observations", " reach ", size, ", in ",
-                  place(one, index));
+                  "': ", name(one), reach, size, ", in ", place(one, index));
   }
   return all;
 }

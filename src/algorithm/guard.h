@@ -11,9 +11,9 @@
 
 namespace wd {
 
-// Checks the weights of the policies, and the observations, rewards and action masks that they are about to
-// learn from. It records what it finds in device memory, where updates read it (failed()); check() reports it
-// to the host.
+// Checks the weights of the policies, and the observations, streams, rewards and action masks that they are
+// about to learn from. It records what it finds in device memory, where updates read it (failed()); check()
+// reports it to the host.
 class Guard {
  public:
   // first_replica: the number of this rank's replica 0 among the replicas of all ranks.
@@ -49,11 +49,14 @@ class Guard {
 
  private:
   struct Checked {
-    enum What { kWeights, kObservation, kReward, kLogProb } what;  // kLogProb only with action masks
-    std::size_t policy;
+    enum What { kWeights, kObservation, kStream, kReward, kLogProb } what;  // kLogProb only with action masks
+    std::size_t policy, stream = 0;                                         // of those that the policy reads
   };
   std::vector<Checked> checked_arrays() const;
   const at::Tensor& tensor(const Checked& array) const;  // of the trajectory, [T or T + 1, E, ...]
+  std::string name(const Checked& array) const;          // "reward"
+  std::int64_t columns(const Checked& array) const;      // of a row; 1: there is one number
+  bool of_agents(const Checked& array) const;            // false: rows belong to whole replicas
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
   std::string describe(const Failure& failure) const;  // of a replica
   std::string place(const Checked& array, std::int64_t index) const;

@@ -45,6 +45,11 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       nearest = name;
     }
   }
+  // The only name that begins with the word.
+  constexpr std::size_t kBeginning = 4;
+  const auto longer = [&](const std::string& name) { return name.starts_with(word); };
+  if (nearest.empty() && word.size() >= kBeginning && std::ranges::count_if(names, longer) == 1)
+    nearest = *std::ranges::find_if(names, longer);
   return nearest;
 }
 

@@ -188,6 +188,11 @@ void Arguments::refuse_option(const std::string& option) const {
   // Of options that are equally near, one that takes a number if a number follows.
   const std::string number = is_number(value) ? nearest_name(name, numeric) : "";
   if (!number.empty() && edit_distance(name, number) <= edit_distance(name, near)) near = number;
+  for (const auto& [unit, letter] : {std::pair("_minutes", "m"), std::pair("_hours", "h")}) {
+    const std::string seconds = "--" + key.substr(0, key.rfind('_')) + "_seconds";
+    if (key.ends_with(unit) && contains(names, seconds))
+      throw UsageError(concat(problem, "; did you mean ", seconds, ' ', value, letter, '?'));
+  }
   if (!near.empty()) throw UsageError(problem + "; did you mean \"" + near + "\"?");
   std::string hint = on_unknown_ ? on_unknown_(key, value, true) : "";
   throw UsageError(problem + (hint.empty() ? "; see " + app_->get_name() + " --help" : hint));

@@ -24,9 +24,11 @@ std::vector<std::string> parts_of(const std::string& path) {
 }
 
 // Whether the word is the path or its end. In the word, * stands for any text of a part; in the path, NAME
-// stands for any policy.
+// stands for any policy, and may be left out at the end.
 bool names(const std::string& word, const std::string& path) {
-  const std::vector<std::string> wanted = parts_of(word), parts = parts_of(path);
+  const std::vector<std::string> wanted = parts_of(word);
+  std::vector<std::string> parts = parts_of(path);
+  if (parts.front() == "opponents" && wanted.size() < parts.size()) parts.pop_back();
   if (wanted.empty() || wanted.size() > parts.size()) return false;
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const std::string& part = parts[parts.size() - wanted.size() + k];
@@ -82,7 +84,7 @@ std::vector<Explained> explained_by(const std::string& word, const std::vector<E
   std::vector<std::string> keys;
   for (const Explained& one : all) {
     keys.push_back(one.field.name);
-    keys.push_back(one.field.name.substr(one.field.name.rfind('.') + 1));
+    keys.push_back(key_of(one.field));
   }
   throw UsageError(concat("there is no setting '", word, "'", did_you_mean(word, keys), " (`",
                           program_command(), " config` lists them, `", program_command(),

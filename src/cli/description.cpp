@@ -84,6 +84,11 @@ Description describe_program(const std::string& program) {
   return description;
 }
 
+std::string key_of(const FieldInfo& setting) {
+  return setting.name.starts_with("opponents.") ? "opponents"
+                                                : setting.name.substr(setting.name.rfind('.') + 1);
+}
+
 std::vector<std::string> words_of(const std::string& type) {
   if (type == "bool") return {"true", "false"};
   std::vector<std::string> words;
@@ -103,7 +108,7 @@ ValueHint hint_of(const OptionInfo& option) {
       {"NAME", Completes::kEnvironments}, {"SECTION.KEY=VALUE", Completes::kSettings},
       {"SETTING", Completes::kKeys},      {"env.KEY=VALUE", Completes::kParameters}};
   if (const auto type = kTypes.find(option.type); type != kTypes.end()) return {type->second, {}};
-  std::vector<std::string> words = words_of(option.type);
+  std::vector<std::string> words = option.type == "ALGORITHM" ? algorithm_names() : words_of(option.type);
   if (!words.empty()) return {Completes::kWords, std::move(words)};
   const bool folder =
       !option.names.empty() && option.names.back().ends_with("_dir");  // a setting of type text

@@ -52,6 +52,8 @@ struct ValueHint {
 // Derives it from the option's type: "FILE" is a file, "NAME" an environment, "a | b" one of these words.
 ValueHint hint_of(const OptionInfo& option);
 
+// The setting's own name, behind its section.
+std::string key_of(const FieldInfo& setting);
 // The words that a type allows: {"auto", "cpu"} of "auto | cpu", {"true", "false"} of "bool"; empty if any
 // number or text is allowed.
 std::vector<std::string> words_of(const std::string& type);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/log.h"
 #include "src/base/program_name.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
@@ -105,6 +106,11 @@ int LaunchArguments::supervise(DeviceChoice device) const {
   return wd::supervise(options(device), own_command());
 }
 
-ProcessGroup LaunchArguments::join(Device device) const { return wd::join(options_, membership_, device); }
+ProcessGroup LaunchArguments::join(Device device) const {
+  if (membership_.run_id.starts_with("slurm-") && membership_.rank == 0)
+    logging::info(concat("worker 0 of ", membership_.world_size, " by SLURM_NTASKS: waits up to ",
+                         options_.start_seconds, " s for those that srun starts; without srun, unset it"));
+  return wd::join(options_, membership_, device);
+}
 
 }  // namespace wd::cli

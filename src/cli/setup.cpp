@@ -58,7 +58,7 @@ void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& s
   arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
   arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
   arguments.flag("--trust", trusted, kTrustHelp);
-  arguments.option("--algorithm", algorithm, "NAME",
+  arguments.option("--algorithm", algorithm, "ALGORITHM",
                    "algorithm of all policies that learn, with its own defaults");
   arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
                        "one setting, overrides all files; may be repeated");
@@ -101,7 +101,6 @@ std::string ConfigOptions::setting_hint(const std::string& name, const std::stri
   } catch (const UsageError&) {  // no environment yet, or a wrong one
     fields = general_settings();
   }
-  const auto key_of = [](const FieldInfo& field) { return field.name.substr(field.name.rfind('.') + 1); };
   std::vector<std::string> keys;
   for (const FieldInfo& field : fields) keys.push_back(key_of(field));
   std::string key(config::our_name(name));
@@ -113,7 +112,9 @@ std::string ConfigOptions::setting_hint(const std::string& name, const std::stri
         std::ranges::find_if(values_, [&](const auto& one) { return one->shorthand.path == field.name; });
     if (option != values_.end())
       return concat("; did you mean ", (*option)->shorthand.option, value.empty() ? "" : " ", value, "?");
-    choices.push_back("--set " + shell_word(concat(field.name, "=", value.empty() ? "VALUE" : value)));
+    std::string given = value.empty() ? "VALUE" : value;
+    if (field.type.starts_with("list") && !given.starts_with('[')) given = "[" + given + "]";
+    choices.push_back("--set " + shell_word(concat(field.name, "=", given)));
   }
   constexpr std::size_t kMost = 3;
   if (choices.empty()) return "";

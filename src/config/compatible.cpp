@@ -22,6 +22,8 @@ constexpr const char *kChoicesOnly = "the actions of {role} are choices, and it 
                      *kNoValues = "{algorithm} learns no values of choices",
                      *kOneByOne = "input: choices computes values one by one",
                      *kBytesForModules = "streams of uint8 are for modules, which say how to read them",
+                     *kMixes = "{algorithm} mixes the values of a team by the state of the game",
+                     *kOfState = "{algorithm} learns the value of the state of the game",
                      *kOwnDistribution = "{algorithm} has a distribution of its own";
 
 std::vector<const Role*> roles_in(const PolicySettings& policy, const Spec& spec) {
@@ -82,16 +84,19 @@ std::span<const Exclusion> exclusions() {
       Exclusion(kCriticReads, {kValuesOfChoices, kMixesNoState},
                 "{algorithm} learns values of choices, and has neither a critic nor a mixer that reads",
                 "leave it empty"),
-      Exclusion(kReadsOfAgents, {kMixesState},
-                "{algorithm} mixes the values of a team by the state of the game",
+      Exclusion(kReadsOfAgents, {kMixesState, kStateStream}, kMixes,
                 "name streams of replicas only, or take VDN or PQN-VDN"),
+      Exclusion(kReadsOfAgents, {kMixesState, kNoStateStream}, kMixes,
+                "this environment has no stream of replicas (Spec::streams): take VDN or PQN-VDN"),
       Exclusion(kCriticBytes, {kMixesState},
                 "the mixer of a team reads numbers, and this is a stream of uint8", "name another stream"),
       Exclusion(kCriticReads, {kDistributions, kJointValue},
                 "the value is an output of the actor's network, and has none of its own",
                 "set separate_value: true, or leave it empty"),
-      Exclusion(kLocalCritic, {kValuesState}, "{algorithm} learns the value of the state of the game",
+      Exclusion(kLocalCritic, {kValuesState, kStateStream}, kOfState,
                 "name a stream of replicas, with separate_value: true, or take IPPO"),
+      Exclusion(kLocalCritic, {kValuesState, kNoStateStream}, kOfState,
+                "this environment has no stream of replicas (Spec::streams): take IPPO"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
       Exclusion(kModule, {kGsde},
@@ -235,6 +240,8 @@ void add_streams(Usage& usage, const ModelSettings& model, const std::vector<Str
   usage.uses.add(Use::kLocalCritic, std::ranges::none_of(streams, [&](const StreamSpec& stream) {
                    return stream.of == StreamSpec::kReplica && contains(model.read_by(true), stream.name);
                  }));
+  const bool state = std::ranges::count(streams, StreamSpec::kReplica, &StreamSpec::of) > 0;
+  usage.uses.add(state ? Use::kStateStream : Use::kNoStateStream);
   for (const StreamSpec& stream : streams) {
     if (stream.type != StreamSpec::kUint8) continue;
     usage.uses.add(Use::kBytes, contains(model.reads, stream.name));

@@ -63,6 +63,8 @@ namespace wd {
   WD_USE(kNoEntities, "", "", "roles without `Role::entities`")                                             \
   WD_USE(kNoChoiceFeatures, "", "", "roles without `Role::choice_features`")                                \
   WD_USE(kSeveralReadings, "", "", "roles that observe different things")                                   \
+  WD_USE(kStateStream, "", "", "an environment with a stream of replicas")                                  \
+  WD_USE(kNoStateStream, "", "", "an environment without a stream of replicas")                             \
   /* The job. */                                                                                            \
   WD_USE(kTable, "trainer.observations", "table", "")                                                       \
   WD_USE(kNoTable, "", "", "an environment without `Spec::table`")                                          \

@@ -1,4 +1,5 @@
 // overrides.cpp: --set and the options that are shorthands for it.
+#include "src/base/utf8.h"
 #include "src/config/layers.h"
 
 namespace wd {
@@ -55,7 +56,8 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
     Node value;
     Problems here;
     if (!parse_document(one.text, "", here, value)) {
-      problems.add(place, one.path + " = " + printable(one.text), "not a YAML value");
+      problems.add(place, one.path + " = " + printable(one.text),
+                   is_utf8(one.text) ? "not a YAML value" : "must be UTF-8, paths too: give it another name");
       continue;
     }
     set_place(value, place);  // options have no line numbers

@@ -1,7 +1,8 @@
 // print.cpp: prints a configuration as YAML that loads back to the same configuration.
-#include <utility>
+#include <algorithm>
 
 #include "src/config/layers.h"
+#include "src/config/setting_table.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -34,8 +35,9 @@ class Printer {
 
  private:
   // What few configurations set, and none had before it existed: its default is not written.
-  static bool is_left_out(const std::string& path, const FieldInfo& field) {
-    return path.ends_with(".model.critic_reads") && field.value == "[]";
+  bool is_left_out(const std::string& path, const FieldInfo& field) const {
+    const bool opponents = path.starts_with("opponents.") && !with_origins_;
+    return (opponents || path.ends_with(".model.critic_reads")) && field.value == "[]";
   }
 
   void write(int indent, const std::string& path, const FieldInfo& field) {
@@ -62,16 +64,12 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", config::describe_of(policy.model));
 }
 
-void print_opponents(Printer& out, Config& config) {
-  bool any = false;
-  for (PolicySettings& policy : config.policies) {
-    if (policy.opponents.empty()) continue;
-    if (!std::exchange(any, true)) out.heading(0, "opponents");
-    out.section(2, "opponents", [&](Fields& field) {
-      field(policy.name.c_str(), policy.opponents,
-            "runs and checkpoints whose policies act in its place in some episodes, and \"self\"");
-    });
-  }
+void print_opponents(Printer& out, Config& config, bool with_origins) {
+  const auto has = [](const PolicySettings& policy) { return !policy.opponents.empty(); };
+  if (with_origins || std::ranges::any_of(config.policies, has)) out.heading(0, "opponents");
+  for (PolicySettings& policy : config.policies)
+    out.section(2, "opponents",
+                [&](Fields& field) { field(policy.name.c_str(), policy.opponents, kOpponentsHelp); });
 }
 
 // Marks values that are a default of the policy's algorithm.
@@ -84,7 +82,7 @@ void name_defaults(Config& config) {
   }
 }
 
-void print_all(Printer& out, Config& config, const Describe& environment) {
+void print_all(Printer& out, Config& config, const Describe& environment, bool with_origins) {
   out.value(0, "name", {"name", "text", '"' + config.name + '"', "", "environment"});
   for (const auto& [name, describe] : config::sections_of(config)) {
     out.heading(0, name);
@@ -93,7 +91,7 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
     if (name != "trainer") continue;
     out.heading(0, "policy");
     for (PolicySettings& policy : config.policies) print_policy(out, policy);
-    print_opponents(out, config);
+    print_opponents(out, config, with_origins);
   }
 }
 
@@ -102,13 +100,13 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
 std::string print_config(Config config, const Describe& environment, bool with_origins) {
   if (with_origins) name_defaults(config);
   Printer out(config.origins, with_origins);
-  print_all(out, config, environment);
+  print_all(out, config, environment, with_origins);
   return out.text();
 }
 
 std::vector<FieldInfo> list_settings(Config config, const Describe& environment) {
   Printer out(config.origins, false);
-  print_all(out, config, environment);
+  print_all(out, config, environment, false);
   return out.fields();
 }
 

@@ -150,7 +150,8 @@ void Reader::choice(const char* name, int& value, std::span<const char* const> w
   if (node->kind != Node::Kind::kScalar || found == list.end()) {
     // Short words differ by a letter and mean different things: gpu and cpu, fp16 and bf16.
     constexpr std::size_t kShort = 4;
-    const std::string near = node->text.size() > kShort ? did_you_mean(node->text, list) : "";
+    std::string near(missing_algorithm(node->text));
+    if (near.empty() && node->text.size() > kShort) near = did_you_mean(node->text, list);
     return problem(*node, name, (list.size() == 1 ? "must be " : "must be one of ") + join(list) + near);
   }
   value = static_cast<int>(found - list.begin());

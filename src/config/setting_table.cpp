@@ -57,6 +57,11 @@ SettingSection policy_section() {
   return {"policy.NAME", std::move(rows)};
 }
 
+struct Opponents {
+  std::vector<std::string> of_policy;
+  void describe(Fields& field) { field("NAME", of_policy, kOpponentsHelp); }
+};
+
 }  // namespace
 
 std::vector<SettingSection> setting_table() {
@@ -64,6 +69,7 @@ std::vector<SettingSection> setting_table() {
           section_of("trainer", TrainerSettings{}),
           policy_section(),
           section_of("policy.NAME.model", ModelSettings{}),
+          section_of("opponents", Opponents{}),
           section_of("saving", SavingSettings{}),
           section_of("eval", EvalSettings{}),
           section_of("play", PlaySettings{}),

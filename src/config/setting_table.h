@@ -10,6 +10,10 @@
 
 namespace wd {
 
+// Of opponents.NAME.
+inline constexpr const char* kOpponentsHelp =
+    "runs and checkpoints whose policies act in the place of this one in some episodes, and \"self\"";
+
 struct SettingRow {
   FieldInfo field;  // `name` is the key within the section
   // The default of each algorithm that has the setting, if they differ or not all algorithms have it.

@@ -28,7 +28,10 @@ inline constexpr auto kElsewhereCalled =
                                                                   {"timesteps", "total_steps"},
                                                                   {"steps", "total_steps"},
                                                                   {"lambda", "gae_lambda"},
-                                                                  {"norm_adv", "normalize_advantage"}});
+                                                                  {"norm_adv", "normalize_advantage"},
+                                                                  {"mixing_embed_dim", "mixer_dim"},
+                                                                  {"hypernet_embed", "hypernet_dims"},
+                                                                  {"seats", "agents"}});
 
 // Our name of the key; empty if it is none of the above.
 constexpr std::string_view our_name(std::string_view key) {
@@ -37,7 +40,7 @@ constexpr std::string_view our_name(std::string_view key) {
   return {};
 }
 
-// Numbers of other libraries that count something else: their key, our key of the same section, what to say.
+// What others count otherwise, or look for here: their key, our key of the same section, what to say.
 struct CountedOtherwise {
   std::string_view key, ours, text;
 };
@@ -51,7 +54,13 @@ inline constexpr auto kCountedOtherwise = std::to_array<CountedOtherwise>(
      {"num_steps", "gae_lambda",
       "in place of steps per rollout, set trainer.train_batch_size = num_steps * trainer.num_envs"},
      {"num_steps", "train_batch_size",
-      "in place of steps per rollout, set train_batch_size = num_steps * num_envs"}});
+      "in place of steps per rollout, set train_batch_size = num_steps * num_envs"},
+     {"opponents", "agents", "it is a section of its own, opponents: {NAME of the policy: [RUN, ...]}"}});
+
+// Algorithms that are asked for and missing: what to say.
+inline std::string_view missing_algorithm(std::string_view name) {
+  return name == "HAPPO" ? "; HAPPO is not here (docs/design/0035-teams.md): take MAPPO" : "";
+}
 
 // What to say of the key in a section that has these keys; empty if it is none of the above.
 inline std::string_view counted_otherwise(std::string_view key, const std::vector<std::string>& names) {

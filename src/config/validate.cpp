@@ -1,10 +1,12 @@
 // validate.cpp: checks settings against each other.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "src/base/join.h"
 #include "src/base/name.h"
+#include "src/base/suggest.h"
 #include "src/config/compatible.h"
 #include "src/config/layers.h"
 #include "wd/metrics.h"
@@ -200,9 +202,10 @@ void check_reads(Checks& check, const PolicySettings& policy) {
   for (const StreamSpec& stream : check.spec.streams) known.push_back(stream.name);
   known.emplace_back(InputPart::kAgentId);
   const auto check_names = [&](const char* key, const std::vector<std::string>& reads, std::string reason) {
-    for (std::size_t k = 0; k < reads.size() && reason.empty(); ++k) {
+    for (std::size_t k = 0; k < reads.size(); ++k) {
       if (!contains(known, reads[k]))
-        reason = concat("'", reads[k], "' is not to be read in this environment, which has ", join(known));
+        reason = concat("'", reads[k], "' is not to be read in this environment, which has ", join(known),
+                        did_you_mean(reads[k], known));
       else if (std::ranges::count(reads, reads[k]) > 1)
         reason = concat("names '", reads[k], "' twice");
     }
@@ -224,6 +227,10 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
+    for (const std::string& entry : policy.opponents)
+      if (entry.starts_with("sel") && entry != kSelf && !std::filesystem::exists(entry))
+        check.fail("opponents." + policy.name, printable(entry),
+                   concat("there is no such folder of a run; did you mean \"", kSelf, "\"?"));
     if (policy.num_opponents() > 0 && !trainer.offline.empty())
       check.fail("opponents." + policy.name, concat('[', join(policy.opponents), ']'),
                  "nothing is played with trainer.offline: leave it out");
@@ -239,7 +246,7 @@ void check_policies(Checks& check) {
     shape.cuts_rollouts = trainer.straggler_preempt > 0.0;
     shape.offline = !trainer.offline.empty();
     if (!whole) shape.steps_together = 1;
-    if (!policy.to_train) continue;
+    if (!policy.to_train || shape.num_agents < 1) continue;  // its agents are wrong, which was reported
     policy.algorithm->check(shape,
                             [&](const std::string& key, const std::string& value, const std::string& reason) {
                               check.fail(path + "." + key, value, reason);

@@ -72,8 +72,9 @@ function load(index) {
   }
   for (let f = 1; f <= episode.steps; ++f)
     for (const agent of agents)
-      if (inGame(agent, f - 1) && !inGame(agent, f))
-        episode.events.push({f, agent, text: `${roleName(agent)} leaves the game`});
+      if (inGame(agent, f - 1) !== inGame(agent, f))
+        episode.events.push(
+            {f, agent, text: `${roleName(agent)} ${inGame(agent, f) ? 'enters' : 'leaves'} the game`});
   if (failure) episode.events.push({f: episode.steps, agent: failed, text: failure.message, bad: true});
   $('scrub').max = episode.steps;
   showEvents();
@@ -397,7 +398,7 @@ function showEvents() {
 
 // Lines over all steps: [{color, at: step => number, strong}]
 function chart(canvas, lines, f) {
-  const {context: c, width, height} = fit(canvas, 110), left = 44, bottom = height - 14, n = episode.steps;
+  const {context: c, width, height} = fit(canvas, 110), bottom = height - 14, n = episode.steps;
   let low = Infinity, high = -Infinity;
   for (const line of lines)
     for (let m = 0; m <= line.last; ++m) {
@@ -410,9 +411,10 @@ function chart(canvas, lines, f) {
     high += 1;
     low -= 1;
   }
-  const x = m => left + (width - left - 4) * m / Math.max(n, 1),
-        y = v => bottom - (bottom - 6) * (v - low) / (high - low);
   c.font = '11px system-ui';
+  const left = canvas.left = 9 + Math.max(35, ...[low, high].map(v => c.measureText(round(v)).width)),
+        x = m => left + (width - left - 4) * m / Math.max(n, 1),
+        y = v => bottom - (bottom - 6) * (v - low) / (high - low);
   c.fillStyle = css('--soft');
   c.textAlign = 'right';
   c.fillText(round(high), left - 5, 13);
@@ -579,7 +581,8 @@ function begin() {
     canvas.onclick = event => {
       const box = canvas.getBoundingClientRect();
       setPlaying(false);
-      go(Math.round((event.clientX - box.left - 44) / (box.width - 48) * episode.steps));
+      go(Math.round(
+          (event.clientX - box.left - canvas.left) / (box.width - canvas.left - 4) * episode.steps));
     };
   document.addEventListener('keydown', event => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(SELECT)$/.test(event.target.tagName)) return;

@@ -19,7 +19,7 @@ std::map<std::string, std::unique_ptr<AlgorithmSettings>>& registered_algorithms
 
 void register_algorithm(std::unique_ptr<AlgorithmSettings> defaults) {
   const std::string name = defaults->name();
-  for (const OwnMetric& metric : defaults->metrics()) declare_metric(metric.name, metric.reduce, metric.help);
+  for (const OwnMetric& metric : defaults->metrics()) declare_metric(metric.name, metric.help, metric.reduce);
   if (!registered_algorithms().emplace(name, std::move(defaults)).second)
     throw UsageError("there are two algorithms called " + name + ": give one another name");
 }

@@ -92,12 +92,18 @@ std::string role_fault(const Role& role) {
     return concat("role '", role.name, "': the name must be made of A-Z a-z 0-9 . _ -");
   if (role.count < 1) return concat("role ", role.name, " has ", role.count, " agents");
   if (role.action.width() < 1) return concat("role ", role.name, " has no action");
+  if (!role.action.heads.empty() && !role.action.bounds.empty())
+    return concat("role ", role.name,
+                  " has choices (heads) and components (bounds) at once, which is not supported: ",
+                  "take one kind, with choices for steps of a component, or components for choices");
   for (const int n : role.action.heads) {
     if (n < 1) return concat("role ", role.name, " has an action with ", n, " choices");
   }
   for (const Bounds& bounds : role.action.bounds) {
     if (!(bounds.low < bounds.high))
-      return concat("role ", role.name, ": action bounds [", bounds.low, ", ", bounds.high, "]");
+      return concat(
+          "role ", role.name, ": action bounds [", bounds.low, ", ", bounds.high,
+          "]: the low one must be below the high one; leave out a component that is always the same");
   }
   if (role.action_mask && role.action.is_continuous())
     return concat("role ", role.name, ": only categorical actions have masks");

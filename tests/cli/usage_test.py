@@ -43,9 +43,25 @@ WRONG = {
     "a word that is no environment": (["train", "cartpol"], 'there is no environment of that name; did you mean "cartpole"? ('),
     "two environments": (["train", "cartpole", "--env", "acrobot"], "give cartpole or --env acrobot, not both\n"),
     "two words": (["train", "cartpole", "acrobot"], "unexpected argument 'acrobot'; see wdtrain train --help\n"),
-    "a week": (["--env", "cartpole", "--max_seconds", "1w"], "trainer.max_seconds = 1w: must be seconds, or as 90s, 10m, 1.5h; in seconds [0, 1e9]\n"),
+    "a week": (["--env", "cartpole", "--max_seconds", "1w"], "trainer.max_seconds = 1w: must be seconds, or as 90s, 10m, 1.5h, 1h30m, 01:30:00; in seconds [0, 1e9]\n"),
     "less than no time": (["--env", "cartpole", "--max_seconds=-1h"], "trainer.max_seconds = -1h: must be in [0, 1e9] seconds\n"),
-    "a duration of an option": (["--env", "cartpole", "--step_seconds", "1x"], "--step_seconds 1x: must be seconds, or as 90s, 10m, 1.5h; in seconds [0.1, 1e6]\n"),
+    "a duration of an option": (["--env", "cartpole", "--step_seconds", "1x"], "--step_seconds 1x: must be seconds, or as 90s, 10m, 1.5h, 1h30m, 01:30:00; in seconds [0.1, 1e6]\n"),
+    "the beginning of an option": (["--env", "cartpole", "--algo", "PPO"], 'unknown option --algo; did you mean "--algorithm"?\n'),
+    "minutes": (["--env", "cartpole", "--max_minutes", "5"], "unknown option --max_minutes; did you mean --max_seconds 5m?\n"),
+    "opponents as an option": (["--env", "cartpole", "--opponents", "runs/a"], "did you mean --set 'opponents.shared=[runs/a]'?\n"),
+    "opponents as an option, of several": (["--env", "tag_gridworld", "--opponents", "runs/a"], "did you mean --set 'opponents.tagger=[runs/a]' or --set 'opponents.runner=[runs/a]'?\n"),
+    "opponents within a policy": (["--env", "tag_gridworld", "--set", "policy.runner.opponents=[self]"], "policy.runner.opponents: unknown key; it is a section of its own, opponents: {NAME of the policy: [RUN, ...]}\n"),
+    "seats": (["--env", "tag_gridworld", "--set", "policy={a: {seats: [tagger]}, runner: {}}"], 'policy.a.seats: unknown key; did you mean "agents"?\n'),
+    "oneself, misspelled": (["--env", "tag_gridworld", "--set", "opponents.runner=[selves]"], 'opponents.runner = selves: there is no such folder of a run; did you mean "self"?\n'),
+    "PyMARL's name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.mixing_embed_dim=32"], 'unknown key; did you mean "mixer_dim"?\n'),
+    "PyMARL's other name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.hypernet_embed=64"], 'unknown key; did you mean "hypernet_dims"?\n'),
+    "an algorithm that is not here": (["--env", "simple_spread", "--algorithm", "HAPPO"], "HAPPO is not here (docs/design/0035-teams.md): take MAPPO\n"),
+    "MAPPO without a state": (["--env", "tag_gridworld", "--algorithm", "MAPPO"], "this environment has no stream of replicas (Spec::streams): take IPPO\n"),
+    "QMIX without a state": (["--env", "tag_gridworld", "--algorithm", "QMIX"], "this environment has no stream of replicas (Spec::streams): take VDN or PQN-VDN\n"),
+    "MAPPO without its state": (["--env", "simple_spread", "--algorithm", "MAPPO", "--set", "policy.shared.model.critic_reads=[observation]"], "name a stream of replicas, with separate_value: true, or take IPPO\n"),
+    "a stream, almost": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.model.critic_reads=[sate]"], "which has observation, state, agent_id; did you mean \"state\"?"),
+    "another part, almost": (["--env", "simple_spread", "--set", "policy.shared.model.reads=[observations]"], "which has observation, state, agent_id; did you mean \"observation\"?"),
+    "a path of other letters": (["--env", "cartpole", "--run_dir", "runs/\udcff"], "saving.run_dir = 'runs/\\xff': must be UTF-8, paths too: give it another name\n"),
     "no such setting": (["config", "lrr"], "there is no setting 'lrr'; did you mean \"lr\"? ("),
     "option of a command": (["trace", "--skript", "x"], 'unknown option --skript; did you mean "--script"?'),
     "stray word": (["--env", "cartpole", "stray"], "unexpected argument 'stray'"),
@@ -138,7 +154,7 @@ def test_an_environment_may_be_a_word(tmp_path):
     assert (tmp_path / "run" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("text, seconds", [("90", "90"), ("90s", "90"), ("10m", "600"), ("1h", "3600"), ("1.5h", "5400"), ("1d", "86400"), ("1k", "1000"), ("0", "0")])
+@pytest.mark.parametrize("text, seconds", [("90", "90"), ("90s", "90"), ("10m", "600"), ("1h", "3600"), ("1.5h", "5400"), ("1d", "86400"), ("1k", "1000"), ("0", "0"), ("2m30s", "150"), ("01:30:00", "5400")])
 def test_durations(tmp_path, text, seconds):
     (tmp_path / "mine.yaml").write_text(f"name: cartpole\ntrainer: {{max_seconds: {text}}}\n")
     for arguments in (["--env", "cartpole", "--max_seconds", text], ["--env", "cartpole", "--set", f"trainer.max_seconds={text}"], ["--config", tmp_path / "mine.yaml"]):
@@ -154,6 +170,18 @@ def test_a_setting_is_explained():
     assert output("config", "max_seconds").count("set it") == 2, "of training and of its search"
     assert "  default  20\n" in output("config", "env.grid_length", "--env", "tag_gridworld")
     assert "policy.shared.lr\n" in output("config", "lr", "--env", "cartpole")
+
+
+def test_opponents_are_a_setting_like_others(tmp_path):
+    text = output("config", "opponents")
+    assert text.startswith("opponents.NAME\n  meaning  runs and checkpoints") and "  set it   --set opponents.NAME=VALUE\n" in text
+    assert text == output("config", "opponents.runner")
+    assert re.findall(r"^opponents\.\w+", output("config", "opponents", "--env", "tag_gridworld"), re.M) == ["opponents.tagger", "opponents.runner"]
+    assert "opponents.NAME" not in output("config", "lr")
+    assert re.search(r"^opponents:\n  shared: \[\] +# default$", output("--env", "cartpole", "--print_config"), re.M)
+    output("train", "cartpole", "--total_steps", 1024, "--run_dir", tmp_path / "run", "--quiet", "--device", "cpu")
+    assert "\nopponents:" not in (tmp_path / "run" / "config.yaml").read_text(), "another policy section would not fit it"
+    assert r"\fBopponents.shared\fR" in output("man").replace("\\-", "-")
 
 
 def test_all_settings_are_listed_with_the_keys_of_the_documentation():

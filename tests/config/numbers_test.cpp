@@ -127,16 +127,18 @@ TEST(Numbers, Ranges) {
 }
 
 TEST(Durations, HaveUnits) {
-  const std::pair<const char*, double> good[] = {{"90", 90},   {"90s", 90},    {"10m", 600},  {"1.5h", 5400},
-                                                 {"1h", 3600}, {"2d", 172800}, {"1e3", 1000}, {"1k", 1000},
-                                                 {"0", 0},     {"0s", 0},      {"1ks", 1000}, {"1M", 1e6},
-                                                 {"-1m", -60}, {".5h", 1800},  {"1_0m", 600}};
+  const std::pair<const char*, double> good[] = {
+      {"90", 90},        {"90s", 90},        {"10m", 600},  {"1.5h", 5400},  {"1h", 3600},   {"2d", 172800},
+      {"1e3", 1000},     {"1k", 1000},       {"0", 0},      {"0s", 0},       {"1ks", 1000},  {"1M", 1e6},
+      {"-1m", -60},      {".5h", 1800},      {"1_0m", 600}, {"1h30m", 5400}, {"2m30s", 150}, {"10min", 600},
+      {"1d12h", 129600}, {"01:30:00", 5400}, {"0:0:5", 5}};
   for (const auto& [text, expected] : good) {
     double seconds = -1.0;
     EXPECT_EQ(parse_duration(text, seconds), Parsed::kGood) << text;
     EXPECT_EQ(seconds, expected) << text;
   }
-  for (const char* text : {"", "s", "h", "1w", "1 h", "1hh", "1h30m", "1H", "one", "1min", "0x1s"}) {
+  for (const char* text : {"", "s", "h", "1w", "1 h", "1hh", "1h30", "1H", "one", "1mi", "0x1s", "1:30",
+                           "01:30:", "1::1", "1:2:3:4", "1h-5m"}) {
     double seconds = -1.0;
     EXPECT_EQ(parse_duration(text, seconds), Parsed::kNoNumber) << text;
     EXPECT_EQ(seconds, -1.0) << text;

@@ -70,6 +70,13 @@ TEST_F(Roles, MistakesInAgentsAreNamed) {
       {"{a: {agents: [tagger, runner 2-1]}}",
        "a.yaml:2:22: policy.a.agents = runner 2-1: the first number is above the last one\n"
        "policy: role \"runner\" has no policy"},
+      {"{a: {agents: [tagger, runner 0-2]}, b: {agents: [runner 2-1], max_rows: 10}}",
+       "a.yaml:2:57: policy.b.agents = runner 2-1: the first number is above the last one"},
+      {"{a: {agents: [0-4]}, b: {algorithm: PQN, roles: [nope], max_rows: 10}}",
+       "a.yaml:2:57: policy.b.roles = nope: no such role; known: tagger, runner"},
+      {"{a: {agents: [0-4]}, b: {agents: [], max_rows: 10}}",
+       "a.yaml:2:30: policy.b: no role of that name; name it tagger, runner or shared, or give it roles: "
+       "[...]"},
       {"{a: {agents: [0-4]}, b: {agents: [runner 1]}}",
        "a.yaml:2:42: policy.b.agents = runner 1: policy \"a\" has runner 1 already"},
       {"{a: {agents: [tagger, runer 0]}, runner: {}}",

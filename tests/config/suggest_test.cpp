@@ -20,6 +20,10 @@ TEST(Suggest, NearestName) {
   EXPECT_EQ(nearest_name("num_env", names), "num_envs");
   EXPECT_EQ(nearest_name("numepisodes", names), "num_episodes");
   EXPECT_EQ(nearest_name("LR", names), "lr");
+  const std::vector<std::string> longer = {"algorithm", "agents_per_side", "agents_per_team"};
+  EXPECT_EQ(nearest_name("algo", longer), "algorithm") << "the only one that begins so";
+  EXPECT_EQ(nearest_name("agents", longer), "");
+  EXPECT_EQ(nearest_name("alg", longer), "") << "too short";
   EXPECT_EQ(nearest_name("xyzzy", names), "");
   EXPECT_EQ(nearest_name("", names), "");
   EXPECT_EQ(nearest_name(std::string(1'000'000, 'a'), names), "");

@@ -154,6 +154,13 @@ def test_C5_a_checkpoint_of_two_workers_is_played_by_one_process(tmp_path):
     assert played.returncode == 0, played.stderr
 
 
+def test_a_batch_script_of_slurm_without_srun_is_told_whom_it_waits_for(tmp_path):
+    waits = {**os.environ, **STARTERS["slurm"](0), "SLURM_NTASKS": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    done = subprocess.run([WDTRAIN, *map(str, GRIDWORLD), "--run_dir", tmp_path / "run", "--start_seconds", "1"], capture_output=True, text=True, env=waits)
+    assert done.returncode == 1 and not (tmp_path / "run").exists()
+    assert "worker 0 of 4 by SLURM_NTASKS: waits up to 1 s for those that srun starts; without srun, unset it" in done.stderr
+
+
 def test_L6_jobs_at_once_do_not_meet(tmp_path):
     arguments = options("tag_gridworld", "A2C", iterations=2)
     jobs = [start(*arguments, "--run_dir", tmp_path / str(k), "--seed", k) for k in range(6)]

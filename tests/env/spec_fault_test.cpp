@@ -57,6 +57,19 @@ TEST(SpecFault, ListsOfThings) {
             at + "part 'others' has 12 entries, and not 4 from 0 on, 4 apart");
 }
 
+TEST(SpecFault, Actions) {
+  EXPECT_EQ(
+      fault_of([](Role& role, EntityList&) {
+        role.action = {.heads = {2}, .names = {"price"}, .bounds = {{0.0f, 1.0f}}};
+      }),
+      "role player has choices (heads) and components (bounds) at once, which is not supported: take one "
+      "kind, with choices for steps of a component, or components for choices");
+  EXPECT_EQ(
+      fault_of([](Role& role, EntityList&) { role.action = ActionSpace::box(2, 1.0f, 1.0f); }),
+      "role player: action bounds [1, 1]: the low one must be below the high one; leave out a component "
+      "that is always the same");
+}
+
 TEST(SpecFault, FeaturesOfChoices) {
   const std::string at = "role player: choice_features";
   const auto fault = [](ChoiceFeatures features) {

@@ -95,7 +95,7 @@ def test_the_record_shows_what_it_should():
         assert {-1, 0} <= set(seen[:, 0]) and {-1, 0} <= set(seen[:, -3])
 
 
-IDS = re.findall(r"^\| `(Foraging-\S+-v3)` \| (.+) \|$", (SOURCE / "docs/environments.md").read_text(), re.MULTILINE)
+IDS = re.findall(r"^\| `(Foraging-\S+-v3)` \| (.+) \|$", (SOURCE / "docs/games.md").read_text(), re.MULTILINE)
 
 
 def test_the_table_has_ids():

@@ -25,6 +25,24 @@ TEST(Interval, OfFiveValues) {
   EXPECT_NEAR(interval.deviation, 3.535534, 1e-6);  // sqrt((9 + 4 + 1 + 0 + 36) / 4)
 }
 
+// Wilson's interval as scipy.stats.binomtest(k, n).proportion_ci(method="wilson") has it.
+TEST(Interval, OfSharesStayBetween0And1) {
+  const auto share = [](int k, int n) {
+    std::vector<double> values(static_cast<std::size_t>(n), 0.0);
+    std::fill_n(values.begin(), k, 1.0);
+    return mean_interval(values);
+  };
+  EXPECT_NEAR(share(3, 20).low, 0.0523687, 1e-6);
+  EXPECT_NEAR(share(3, 20).high, 0.3604189, 1e-6);
+  EXPECT_NEAR(share(17, 20).low, 1.0 - 0.3604189, 1e-6);
+  EXPECT_NEAR(share(1, 2).low, 0.0945312, 1e-6);
+  EXPECT_DOUBLE_EQ(share(3, 20).mean, 0.15);
+  EXPECT_NEAR(share(3, 20).deviation, 0.3663475, 1e-6);
+  const Interval constant = share(5, 5);  // may be anything
+  EXPECT_EQ(constant.low, 1.0);
+  EXPECT_EQ(constant.high, 1.0);
+}
+
 TEST(Interval, OfTooFewValues) {
   EXPECT_TRUE(std::isnan(mean_interval({}).mean));
   const Interval one = mean_interval(std::vector<double>{2.0});

@@ -226,7 +226,7 @@ def test_warpdrives_map_of_agents_is_read(tmp_path):
 def test_a_printed_configuration_reads_back(teams):
     once = output(*SMALL, *TEAMS, "--set", f"opponents.runner=[self, {teams}]", "--print_config")
     again = yaml.safe_load(once)
-    assert again["opponents"] == {"runner": ["self", str(teams)]}
+    assert again["opponents"] == {"a": [], "b": [], "runner": ["self", str(teams)]}
     assert again["policy"]["a"]["agents"] == ["tagger 0", "tagger 2-3"]
     file = teams / "printed.yaml"
     file.write_text(once)

@@ -242,8 +242,43 @@ def changed_example(prefix, folder, before, after, *options):
     return subprocess.run(command, text=True, capture_output=True)
 
 
-@pytest.mark.parametrize("function", ["reset", "step", "observe"])
+WRONG_FUNCTIONS = {
+    "InGame": ("in_game", "WD_FN static bool in_game(const State&, int) { return true; }"),
+    "Hidden": ("in_game", "private: WD_FN static bool in_game(const Params&, const State&, int) { return true; }"),
+    "Derive": ("derive", "WD_FN static void derive(auto&, State&) {}"),
+    "Scripted": ("scripted", "static void scripted(const Params&, State&, int, wd::ScriptedAction&) {}"),
+    "Rows": ("streams", "WD_FN static void streams(auto&, const Params&, State&, wd::Streams) {}"),
+}
+RIGHT_FUNCTIONS = """WD_FN static bool in_game(const auto&, const auto&, auto) { return true; }
+  static void scripted(const Params&, const State&, int, wd::ScriptedAction&) {}
+  WD_FN static void streams(auto&, const Params&, const State&, wd::Streams) {}"""
+
+
+def compiles(prefix, folder, structs):
+    """Each struct with one more function is checked as an environment; the lines of errors."""
+    source = f'#include "{SOURCE / "examples/custom_env/chase.cu"}"\n#include <wd/detail/cpu_executor.h>\n'
+    source += "template <typename Env> constexpr bool checked() { return wd::detail::check_contract<Env>(); }\n"
+    source += "".join(f"struct {head} : Chase {{ {body} }};\nstatic_assert(checked<{head.split()[0]}>());\n" for head, body in structs.items())
+    (folder / "unit.cpp").write_text(source)
+    done = subprocess.run(["g++", "-std=c++20", f"-I{prefix / 'include'}", "-fsyntax-only", folder / "unit.cpp"], capture_output=True, text=True)
+    return [line.split("static assertion failed: ")[1] for line in done.stderr.splitlines() if "static assertion failed: " in line] + ["ok"] * (done.returncode == 0)
+
+
+def test_an_optional_function_with_other_arguments_is_refused(prefix, tmp_path):
+    assert compiles(prefix, tmp_path, {"Chased": "", "Right": RIGHT_FUNCTIONS}) == ["ok"]
+    told = compiles(prefix, tmp_path, {name: body for name, (_, body) in WRONG_FUNCTIONS.items()} | {"Last final": ""})
+    assert [line.split(" is not public or has other arguments than ")[0] for line in told[:-1]] == [function for function, _ in WRONG_FUNCTIONS.values()]
+    assert told[0].endswith("WD_FN static bool in_game(const Params&, const State&, int)"), told
+    assert told[-1] == "an environment must not be final: remove the word"
+
+
+@pytest.mark.parametrize("function", ["reset", "step", "observe", "streams"])
 def test_a_function_that_lacks_WD_FN_is_named(function, prefix, tmp_path):
+    if function == "streams":
+        body = "static void streams(auto& team, const Params&, const State&, wd::Streams) {}"
+        result = changed_example(prefix, tmp_path / "chase", "WD_FN static void reset(", f"{body}\n  WD_FN static void reset(", NO_CUDA)
+        assert result.returncode != 0 and "chase.cu): streams() lacks WD_FN" in " ".join(result.stderr.split())
+        return
     result = changed_example(prefix, tmp_path / "chase", f"WD_FN static void {function}(", f"static void {function}(", NO_CUDA)
     assert result.returncode != 0
     assert f"chase.cu): {function}() lacks WD_FN" in " ".join(result.stderr.split())

@@ -181,6 +181,30 @@ def test_the_page_of_a_number_that_is_not_finite_says_so(browser, tmp_path):
     assert page.locator("#states tr.bad").count() == 0 and page.locator("#agent tr.bad").count() == 0
 
 
+def test_agents_that_enter_and_leave_are_events(opened):
+    page, _ = opened("tag_continuous")
+    events = page.evaluate("""() => {
+        const unpacked = unpack, runners = rollout.episodes[0].roles.runner.in_game;
+        window.unpack = (bytes, series) => series === runners ? (f, i) => i !== 1 || (f >= 2 && f < 5) ? 1 : 0 : unpacked(bytes, series);
+        load(0);
+        return episode.events.map(event => [event.f, event.text]);
+    }""")
+    assert [[f, text.split(" ", 1)[1].split(" ", 1)[1]] for f, text in events] == [[2, "enters the game"], [5, "leaves the game"]], events
+
+
+def test_the_axis_of_a_chart_has_room_for_its_numbers(opened):
+    page, _ = opened("pendulum")
+    left, width, frames = page.evaluate("""() => {
+        const canvas = $('returns'), box = canvas.getBoundingClientRect(), c = canvas.getContext('2d');
+        chart(canvas, [{color: 'red', at: m => -1234567 * m, last: 1}], 0);
+        c.font = '11px system-ui';
+        const left = canvas.left, width = c.measureText('-1234567').width, click = x => (canvas.onclick({clientX: box.left + x}), frame);
+        return [left, width, [left, left + 1, box.width - 4].map(x => (chart(canvas, [{color: 'red', at: m => -1234567 * m, last: 1}], 0), click(x)))];
+    }""")
+    assert left >= width + 6, "the minus sign is cut off"
+    assert frames[0] == 0 and frames[2] == page.evaluate("episode.steps")
+
+
 def test_an_agent_is_selected_by_a_touch(opened):
     page, rollout = opened("tag_continuous", 390, 844, touch=True)
     x, y = page.evaluate("[places[3].x, places[3].y]")

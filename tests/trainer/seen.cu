@@ -4,15 +4,20 @@
 
 struct Seen {
   static constexpr int kAgents = 2, kSide = 4;
-  enum Stream { kImage, kBoard };
+  enum Stream { kImage, kBoard, kOwn };
+  enum Nan { kNowhere, kInBoard, kInOwn };
 
   struct Params {
     int limit = 10;
-    bool unwritten = false, beyond = false;
+    int nan = kNowhere;
+    bool unwritten = false, beyond = false, empty = false;
     void describe(auto&& field) {
       field("limit", limit, {2, 1000}, "steps of an episode");
       field("unwritten", unwritten, "the board lacks its last number");
       field("beyond", beyond, "an image has one pixel too many");
+      field("empty", empty, "the board is always 0");
+      field.choice("nan", nan, {"nowhere", "board", "own"},
+                   "the stream that has a NaN in step 2; own: one more, of agents");
     }
   };
 
@@ -22,13 +27,15 @@ struct Seen {
   };
 
   static wd::Spec spec(const Params& p) {
-    return {.roles = {{.name = "player",
-                       .count = kAgents,
-                       .observation = {{"nothing", 1}},
-                       .action = wd::ActionSpace::discrete({4}, {"quarter"})}},
-            .time_limit = p.limit,
-            .streams = {{"image", wd::StreamSpec::kAgent, {1, kSide, kSide}, wd::StreamSpec::kUint8},
-                        {"board", wd::StreamSpec::kReplica, {3}}}};
+    wd::Spec spec = {.roles = {{.name = "player",
+                                .count = kAgents,
+                                .observation = {{"nothing", 1}},
+                                .action = wd::ActionSpace::discrete({4}, {"quarter"})}},
+                     .time_limit = p.limit,
+                     .streams = {{"image", wd::StreamSpec::kAgent, {1, kSide, kSide}, wd::StreamSpec::kUint8},
+                                 {"board", wd::StreamSpec::kReplica, {3}}}};
+    if (p.nan == kInOwn) spec.streams.push_back({"own", wd::StreamSpec::kAgent, {2}});
+    return spec;
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
@@ -60,9 +67,16 @@ struct Seen {
     const float left = static_cast<float>(p.limit - team.t());
     team.once([=, &s] {
       float* const board = rows.of_replica<float>(kBoard);
-      board[0] = left;
-      for (int i = 0; i < kAgents - (p.unwritten ? 1 : 0); ++i) board[1 + i] = static_cast<float>(s.paid[i]);
+      board[0] = p.empty ? 0.0f : left;
+      for (int i = 0; i < kAgents - (p.unwritten ? 1 : 0); ++i)
+        board[1 + i] = p.empty ? 0.0f : static_cast<float>(s.paid[i]);
+      if (p.nan == kInBoard && team.t() == 2) board[2] = __builtin_nanf("");
       if (p.beyond) rows.of_agent<std::uint8_t>(kImage, kAgents - 1)[kSide * kSide] = 1;
+    });
+    if (p.nan != kInOwn) return;
+    team.each_pair(kAgents, 2, [=](int i, int k) {
+      rows.of_agent<float>(kOwn, i)[k] =
+          i == 1 && k == 0 && left == static_cast<float>(p.limit - 2) ? __builtin_nanf("") : 0.5f;
     });
   }
 };

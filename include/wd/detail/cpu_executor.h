@@ -12,6 +12,14 @@
 
 namespace wd::detail {
 
+// &WithOptional<Env>::in_game is ambiguous, and so ill-formed, exactly if Env names a member in_game: with
+// whatever arguments, template or private. For the other optional functions likewise.
+struct OptionalFunctions {
+  int in_game, derive, scripted, streams;
+};
+template <typename Env>
+struct WithOptional : Env, OptionalFunctions {};
+
 // Rejects a struct that is not an environment, with one message per rule.
 template <typename Env>
 constexpr bool check_contract() {
@@ -50,6 +58,27 @@ constexpr bool check_contract() {
       requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
       "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing or "
       "has other arguments");
+  static_assert(!std::is_final_v<Env>, "an environment must not be final: remove the word");
+  static_assert(
+      requires { &WithOptional<Env>::in_game; } ||
+          requires(const Params& p, const State& s) { Env::in_game(p, s, 0); },
+      "in_game is not public or has other arguments than "
+      "WD_FN static bool in_game(const Params&, const State&, int)");
+  static_assert(
+      requires { &WithOptional<Env>::derive; } ||
+          requires(SerialTeam& t, const Params& p, State& s) { Env::derive(t, p, s); },
+      "derive is not public or has other arguments than "
+      "WD_FN static void derive(auto& team, const Params&, State&)");
+  static_assert(
+      requires { &WithOptional<Env>::scripted; } ||
+          requires(const Params& p, const State& s, ScriptedAction& a) { Env::scripted(p, s, 0, a); },
+      "scripted is not public or has other arguments than "
+      "static void scripted(const Params&, const State&, int, wd::ScriptedAction&)");
+  static_assert(
+      requires { &WithOptional<Env>::streams; } ||
+          requires(SerialTeam& t, const Params& p, const State& s, Streams r) { Env::streams(t, p, s, r); },
+      "streams is not public or has other arguments than "
+      "WD_FN static void streams(auto& team, const Params&, const State&, wd::Streams)");
   return true;
 }
 
@@ -71,10 +100,7 @@ class CpuEnvironment final : public Environment {
   }
   Spec spec() const override {
     const Spec spec = Env::spec(params_);
-    constexpr bool kWrites =
-        requires(SerialTeam& team, const typename Env::Params& p, const typename Env::State& s,
-                 Streams rows) { Env::streams(team, p, s, rows); };
-    if (!spec.streams.empty() && !kWrites)
+    if (!spec.streams.empty() && requires { &WithOptional<Env>::streams; })  // has none of that name
       throw UsageError("the environment declares streams (Spec::streams) and has no function streams()");
     return spec;
   }

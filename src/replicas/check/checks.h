@@ -33,8 +33,8 @@ struct CheckOptions {
 CheckResult check_spec(const Environment& environment);
 // No two settings change one variable. Changes settings and restores them.
 CheckResult check_settings(Environment& environment);
-// The range of every part of the observation in random play; warns of entries that never change and of large
-// numbers.
+// The range of every part of the observation, and of streams, in random play; warns of entries that never
+// change and of large numbers.
 struct ObservationReport {
   CheckResult result;
   std::vector<CheckResult> parts;

@@ -1,4 +1,4 @@
-// observations.cpp: plays randomly and measures the range of every part of the observation.
+// observations.cpp: plays randomly and measures the range of every part of the observation, and of streams.
 #include <algorithm>
 #include <cmath>
 
@@ -34,6 +34,17 @@ struct Entry {
     count += entry.count;
   }
 };
+
+// The numbers of these rows of a stream; `active`: of the agents, or null.
+void add_stream(const StreamSpec& stream, const std::vector<std::uint8_t>& rows, const std::uint8_t* active,
+                Entry& entry) {
+  const auto bytes = static_cast<std::size_t>(World::stride(stream));
+  for (std::size_t row = 0; row * bytes < rows.size(); ++row) {
+    const std::uint8_t* const at = &rows[row * bytes];
+    for (int i = 0; i < stream.size() && (active == nullptr || active[row] != 0); ++i)
+      entry.add(stream.type == StreamSpec::kUint8 ? at[i] : reinterpret_cast<const float*>(at)[i]);
+  }
+}
 
 using Entries = std::vector<std::vector<Entry>>;  // by role and entry of its row
 
@@ -90,12 +101,19 @@ ObservationReport check_observations(const Environment& environment, const Check
   const std::vector<Role>& roles = world.spec().roles;
   Entries entries;
   for (const Role& role : roles) entries.emplace_back(static_cast<std::size_t>(role.observation_size()));
+  const std::vector<StreamSpec>& streams = world.spec().streams;
+  std::vector<Entry> of_streams(streams.size());
   const Stopwatch watch;
   int step = 0;
   for (; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds); ++step) {
     world.draw_actions(static_cast<std::uint64_t>(step));
     world.step();
     add_rows(world, entries);
+    for (std::size_t k = 0; k < streams.size(); ++k) {
+      add_stream(streams[k], world.streams[k], nullptr, of_streams[k]);
+      for (const RoleRows& rows : world.rows)
+        add_stream(streams[k], rows.streams[k], rows.active.data(), of_streams[k]);
+    }
   }
   ObservationReport report{{"observations change, none is huge", ""}, {}};
   std::vector<std::string> warnings;
@@ -115,6 +133,13 @@ ObservationReport check_observations(const Environment& environment, const Check
                    ", from which networks learn slowly: divide it, or set model.normalize_input"));
       begin = end;
     }
+  }
+  for (std::size_t k = 0; k < streams.size(); ++k) {
+    const Entry& whole = of_streams[k];
+    report.parts.push_back({shortened(concat("  stream ", streams[k].name)), range_of(whole)});
+    if (whole.count > 0 && whole.low == whole.high)
+      warnings.push_back(
+          concat("stream '", streams[k].name, "': every number of it is always ", number(whole.low)));
   }
   const std::string extent = concat(step, " steps of ", kObservedReplicas, " replicas, random actions");
   report.result.warns = !warnings.empty();
