@@ -254,7 +254,7 @@ nlohmann::json PythonProcess::call(const nlohmann::json& request, int descriptor
 }
 
 void PythonProcess::begin_close(int room, Clock::time_point begun) {
-  if (stepping_) await(begun, kCloseSeconds, "a step, and then close()");
+  if (stepping_) await(begun, std::min(kCloseSeconds, options_.step_seconds), "a last step");
   send({{"do", "close"}, {"room", room}});
 }
 
