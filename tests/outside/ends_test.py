@@ -109,6 +109,7 @@ def test_helpers_end_with_their_game(how, code):
     done = wdtrain("train", "--env", "outside_games:helped", "-s", f"env.kwargs={{how: {how}}}", "-s", "env.step_seconds=3", *SHORT)
     assert done.returncode == code and time.monotonic() - begun < 40 * SLOWDOWN, done.stderr
     assert how == "kill" or "SIGKILL" not in done.stderr, done.stderr
+    assert how != "no" or "warning" not in done.stderr, done.stderr
     if how == "close hangs":
         assert "has not answered for 10 s (close())" in done.stderr and "its environments were to be closed" in done.stderr, done.stderr
     # The place looks for processes.

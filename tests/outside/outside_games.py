@@ -210,7 +210,8 @@ class Helped(Failing):
     def __init__(self, how="no", port=None, **more):
         super().__init__(how, **more)
         self.helpers = [subprocess.Popen(["sleep", "1000"])]
-        if os.fork() == 0:
+        self.forked = os.fork()
+        if self.forked == 0:
             time.sleep(1000)
             os._exit(0)
         if port:
@@ -221,7 +222,11 @@ class Helped(Failing):
 
     def close(self):
         for one in self.helpers[1:]:
-            one.kill()
+            one.terminate()
+            one.wait()
+        if self.how == "no":  # a fork can be ended as any process
+            os.kill(self.forked, signal.SIGTERM)
+            os.waitpid(self.forked, 0)
         if self.how == "close hangs":
             time.sleep(1000)
         if self.how == "close exits":
