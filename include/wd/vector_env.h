@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "wd/environment.h"
@@ -73,5 +74,9 @@ class VectorEnv {
   at::Tensor ended_, goes_on_;  // [E] bool
   bool begun_ = false;
 };
+
+// For a program that is itself Python: environments that are written in Python use its interpreter, unless the
+// user names another one, and find modules where it does (PYTHONPATH).
+void use_python(const std::string& interpreter, const std::string& modules);
 
 }  // namespace wd

@@ -114,13 +114,21 @@ class Env {
         std::make_unique<wd::VectorEnv>(*experiment_.environment, options, static_cast<wd::AutoReset>(mode));
   }
 
-  wd::VectorEnv& env() { return *env_; }
-  const wd::Spec& spec() const { return env_->replicas().spec(); }
+  wd::VectorEnv& env() const {
+    if (!env_) throw wd::UsageError("the environment is closed: make another one");
+    return *env_;
+  }
+  // Ends its processes, if it has any; the buffers live as long as somebody holds them.
+  void close() {
+    env_.reset();
+    experiment_.environment.reset();
+  }
+  const wd::Spec& spec() const { return env().replicas().spec(); }
   std::string device() const { return wd::to_string(experiment_.device); }
 
   nb::list roles() const {
     nb::list all;
-    for (const wd::VectorEnv::RoleRows& rows : env_->roles()) {
+    for (const wd::VectorEnv::RoleRows& rows : env().roles()) {
       nb::dict role = described(*rows.role);
       role["action"] = shared(rows.action);
       role["observations"] = shared(rows.observation);
@@ -137,7 +145,7 @@ class Env {
   // Writes a role's actions on the CPU, of which the caller has checked how many there are. Writes nothing if
   // one is wrong.
   int put(std::size_t k, const Actions& actions) {
-    const wd::VectorEnv::RoleRows& rows = env_->roles().at(k);
+    const wd::VectorEnv::RoleRows& rows = env().roles().at(k);
     const std::int64_t n = rows.action.numel();
     const nb::dlpack::dtype type = actions.dtype();
     const auto as = [&]<typename Number>(Number) { return static_cast<const Number*>(actions.data()); };
@@ -161,7 +169,7 @@ class Env {
   }
 
   nb::dict all() const {
-    const wd::VectorEnv::ReplicaRows& rows = env_->all();
+    const wd::VectorEnv::ReplicaRows& rows = env().all();
     nb::dict all;
     all["terminated"] = shared(rows.terminated);
     all["truncated"] = shared(rows.truncated);
@@ -183,8 +191,8 @@ class Env {
   // Fields of the state of one replica.
   nb::dict state(int replica) {
     nb::dict all;
-    for (const wd::StateField& field : env_->replicas().layout().fields)
-      if (!field.scratch) all[field.name.c_str()] = env_->replicas().read(replica, field);
+    for (const wd::StateField& field : env().replicas().layout().fields)
+      if (!field.scratch) all[field.name.c_str()] = env().replicas().read(replica, field);
     return all;
   }
 
@@ -200,6 +208,7 @@ NB_MODULE(_native, m) {
   m.attr("WRONG") = static_cast<int>(kWrong);
   m.attr("OTHER_TYPE") = static_cast<int>(kOtherType);
   nb::exception<wd::UsageError>(m, "UsageError", nb::module_::import_("wdtrain.files").attr("UsageError"));
+  m.def("use_python", &wd::use_python, "interpreter"_a, "modules"_a);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<Env>(m, "Env")
       .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),
@@ -218,6 +227,7 @@ NB_MODULE(_native, m) {
             self.env().reset(chosen);
           },
           "mask"_a)
+      .def("close", &Env::close, Unlocked())
       .def("put", &Env::put, "role"_a, "actions"_a)
       .def("roles", &Env::roles)
       .def("all", &Env::all)

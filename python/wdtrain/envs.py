@@ -8,6 +8,8 @@ What a step returns are the buffers that the next step overwrites: clone what yo
 """
 
 import dataclasses
+import os
+import sys
 
 import numpy as np
 
@@ -104,6 +106,7 @@ class Game:
         kind, _, index = str(device).partition(":")
         if kind not in ("auto", "cpu", "cuda") or (index and (kind != "cuda" or not index.isdecimal())):
             raise module.UsageError(f"device {device!r} is not {DEVICES}")
+        module.use_python(sys.executable, modules())
         lines = [f"trainer.device={kind}", *settings, *(f"env.{key}={text_of(value)}" for key, value in params.items())]
         self.name, self.num_envs, self.seed, self.mode = name, int(num_envs), checked_seed(seed), mode
         self.arguments = {"device": device, "settings": tuple(settings), "params": params}
@@ -150,6 +153,9 @@ class Game:
     def step(self):
         self.native.step()
 
+    def close(self):
+        self.native.close()
+
     def put(self, role, actions, shape):
         """Writes the actions of a role, in this shape, to its buffer."""
         if not hasattr(actions, "shape"):
@@ -183,6 +189,11 @@ class Game:
         if self.mode == "same_step":
             info["final_obs"], info["_final_obs"] = of_agents(lambda role: role.last_observations), ended
         return info
+
+
+def modules():
+    """Where this Python finds modules, for processes of Python (PYTHONPATH)."""
+    return os.pathsep.join(path or os.getcwd() for path in sys.path if isinstance(path, str))
 
 
 def checked_seed(seed):
@@ -256,7 +267,7 @@ class MultiAgentEnv:
                 self.game.truncated, self._info())
 
     def close(self):
-        pass
+        self.game.close()
 
     def _of_roles(self, what):
         return {name: what(role) for name, role in self.roles.items()}

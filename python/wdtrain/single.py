@@ -41,6 +41,9 @@ def make_env(game):
             return (copied(self.role.observations[0, 0]), float(self.role.reward[0, 0]), bool(game.terminated[0]), bool(game.truncated[0]),
                     self._info())
 
+        def close(self):
+            game.close()
+
         def _info(self):
             info = {key: copied(value[0]) for key, value in game.streams.items()}
             if self.role.action_mask is not None:
@@ -109,7 +112,7 @@ def make_parallel(game):
             return np.concatenate([copied(value[0]).reshape(-1) for value in game.streams.values()])
 
         def close(self):
-            pass
+            game.close()
 
         def _present(self):
             return [(agent, *self._place[agent]) for agent in self.agents]

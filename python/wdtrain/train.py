@@ -18,7 +18,7 @@ import threading
 import time
 
 from wdtrain import files
-from wdtrain.envs import text_of
+from wdtrain.envs import modules, text_of
 from wdtrain.files import RunError, UsageError
 from wdtrain.run import Run, need
 
@@ -235,8 +235,7 @@ def _interrupts_later():
 
 def _variables():
     """Variables by which an environment in Python is made by this Python, with the modules that it finds."""
-    modules = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
-    return {"WDTRAIN_PYTHON": sys.executable, **os.environ, "PYTHONPATH": os.pathsep.join(modules)}
+    return {"WDTRAIN_PYTHON": sys.executable, **os.environ, "PYTHONPATH": modules()}
 
 
 def _follow(process, voices):

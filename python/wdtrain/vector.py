@@ -32,5 +32,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.game.step()
         return self._observation, self._reward, self.game.terminated, self.game.truncated, self._info()
 
+    def close_extras(self, **kwargs):
+        self.game.close()
+
     def _info(self):
         return self.game.info(lambda of: None if of(self.role) is None else of(self.role)[:, 0])

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import faulthandler
 import importlib
+import itertools
 import json
 import math
 import mmap
@@ -19,13 +20,18 @@ import struct
 import sys
 import traceback
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    np = None  # make() says so, with a remedy
 
 REQUEST, END = -1, -2  # rooms
 POSTED, ROOM, FAILED, DONE = 0, 4, 8, 64  # offsets in the memory that announces work: PythonProcess::Control
 NOTHING, STEP, RESET, SEEDED_RESET = range(4)  # what a step does with a replica
 WAIT_MILLISECONDS = 1000
 MOST_ROLES = 8
+STOPS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+LONGEST_TEXT = 20_000  # of an exception
 SHAPE = operator.attrgetter("shape")
 
 
@@ -142,6 +148,8 @@ class Actor:
         elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
             shape, dtype = space.shape, space.dtype
             low, high = np.ravel(space.low).astype(float), np.ravel(space.high).astype(float)
+            if np.isnan([low, high]).any():
+                raise RefusedError(f"the action has the bounds {low.tolist()} and {high.tolist()}: give numbers, or infinity where there is no bound")
             self.bounds = [[None if math.isinf(a) else a, None if math.isinf(b) else b] for a, b in zip(low, high, strict=True)]
             self.read = lambda words: words.view(np.float32).reshape(shape).astype(dtype)
         else:
@@ -171,8 +179,11 @@ class Actor:
 def maker(name, kwargs):
     """A function without arguments that makes the environment of this name."""
     kind, _, rest = name.partition(":")
+    gymnasium = need("gymnasium")
+    # A module that is named here is the working folder's, if it is there; others are looked up there last, so that none hides what gymnasium imports.
+    if "" not in sys.path:
+        sys.path.insert(len(sys.path) if kind in ("gym", "pettingzoo", "pickle") else 0, "")
     if kind == "gym":
-        gymnasium = need("gymnasium")
         # What passive checks find, Observer finds too.
         return lambda **more: gymnasium.make(rest, disable_env_checker=True, **{**kwargs, **more})
     if kind == "pettingzoo":
@@ -203,7 +214,9 @@ def need(module):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise RefusedError(f"{error}: install it for {sys.executable} (pip install {module}), or name another Python with env.python") from error
+        raise RefusedError(
+            f"{error}: install it for {sys.executable} (pip install {module}), or name another Python with env.python or WDTRAIN_PYTHON"
+        ) from error
 
 
 def imported(*names):
@@ -215,12 +228,12 @@ def imported(*names):
             missing = error
             if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
                 raise  # the module exists, and lacks another one
-    raise RefusedError(f"{missing}, in {sys.executable} (names are looked up in the working folder first): install it, or name another Python with env.python")
+    raise RefusedError(f"{missing}, in {sys.executable} (names are looked up in the working folder, too): install it, or name another Python with env.python")
 
 
 def make(name, kwargs, pictures=False):
-    from gymnasium import Env
-
+    need("numpy")
+    Env = need("gymnasium").Env
     function = maker(name, kwargs)
     if pictures and "render_mode" not in kwargs:
         try:
@@ -241,6 +254,22 @@ def make(name, kwargs, pictures=False):
 def name_of(text):
     """A name that wdtrain takes: letters, digits, _ . and -."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", str(text))[:100] or "_"
+
+
+def different(names):
+    """The names, of which those that stand there already get a number."""
+    found = []
+    for name in names:
+        found.append(next(one for k in itertools.count(1) if (one := name if k == 1 else f"{name}_{k}") not in found))
+    return found
+
+
+def number(reward):
+    """A reward that numpy does not take: an array with one number counts as one, as for gymnasium."""
+    try:
+        return float(np.asarray(reward).item())
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the reward is {reward!r:.200}, of type {type(reward).__name__}, and must be a number: return float(...)") from error
 
 
 class Single:
@@ -280,6 +309,7 @@ class Several:
             # Agents with one stem and different spaces are roles of their own.
             name = key[0] if stems.count(key[0]) == 1 else f"{key[0]}_of_{self.members[key][0]}"
             self.roles.append((name_of(name), self.members[key], observer, actor))
+        self.roles = [(name, *rest) for name, (_, *rest) in zip(different(role[0] for role in self.roles), self.roles, strict=True)]
         if len(self.roles) > MOST_ROLES:
             raise RefusedError(
                 f"its agents have {len(self.roles)} different kinds, and at most {MOST_ROLES} are possible: give agents the same spaces "
@@ -309,8 +339,8 @@ def roles_of(env, names):
 
 
 # The arrays of a room by name: their types, and whether they have several numbers for each replica.
-ARRAYS = {"deeds": (np.uint8, False), "seeds": (np.int64, False), "actions": (np.int32, True), "observations": (np.float32, True), "rewards": (np.float32, True),
-          "in_game": (np.uint8, True), "masks": (np.uint8, True), "states": (np.float32, True), "terminated": (np.uint8, False), "truncated": (np.uint8, False)}
+ARRAYS = {"deeds": ("u1", False), "seeds": ("i8", False), "actions": ("i4", True), "observations": ("f4", True), "rewards": ("f4", True),
+          "in_game": ("u1", True), "masks": ("u1", True), "states": ("f4", True), "terminated": ("u1", False), "truncated": ("u1", False)}
 
 
 def kinds_of(env):
@@ -379,7 +409,11 @@ class SingleRoom:
                 for k, observation in enumerate(observations):
                     if deeds[k] != NOTHING:
                         self.observer.write(observation, arrays.observations[k])
-            arrays.rewards[:, 0] = rewards
+            try:
+                arrays.rewards[:, 0] = rewards
+            except (TypeError, ValueError, OverflowError):
+                for k, reward in enumerate(rewards):
+                    arrays.rewards[k, 0] = number(reward)
         except BaseException:
             self.where = k
             raise
@@ -471,7 +505,10 @@ class SeveralRoom:
         for i, (agent, observer, actor, columns, _, choices) in enumerate(self.agents):
             self.who = agent
             if agent in rewards:
-                arrays.rewards[k, i] = rewards[agent]
+                try:
+                    arrays.rewards[k, i] = rewards[agent]
+                except (TypeError, ValueError, OverflowError):
+                    arrays.rewards[k, i] = number(rewards[agent])
             playing = agent in (seen if in_game is None else in_game)
             arrays.in_game[k, i] = playing
             if agent in seen:
@@ -513,6 +550,7 @@ class Worker:
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.control))
         self.posted, self.done = start + POSTED, start + DONE
         self.socket = socket.socket(fileno=connection)
+        bell.wd_end_with(connection)
         self.spin = spin
         self.rooms = {}
         self.spare = None  # (name, kwargs, environment): made to describe it
@@ -546,14 +584,16 @@ class Worker:
         request, descriptors = self.receive()
         try:
             answer = getattr(self, "do_" + request["do"])(request, *descriptors)
+            more = answer.pop("bytes", b"")
+            answer = packed(answer) + more
         except RefusedError as error:
-            answer = {"refused": str(error)}
+            answer = packed({"refused": shortened(str(error))})
         except Exception as error:
             self.fail(number, f"raised in {request['do']}: {said(error)}")
             return
         # The other side reads only after this, and the answer may be longer than the socket holds.
         self.ring(self.done, number)
-        self.send(answer)
+        self.socket.sendall(answer)
 
     def do_describe(self, request):
         try:
@@ -593,6 +633,7 @@ class Worker:
 
     def do_check(self, request):
         """`wdtrain check` asks: checks.py beside this file answers."""
+        need("numpy")
         if self.checks is None:
             from importlib import util
 
@@ -605,7 +646,7 @@ class Worker:
     def fail(self, number, text):
         self.words[FAILED // 4] = 1
         self.ring(self.done, number)
-        self.send({"error": text})
+        self.socket.sendall(packed({"error": text}))
 
     def receive(self):
         head, descriptors, _, _ = socket.recv_fds(self.socket, 4, 1)
@@ -615,22 +656,36 @@ class Worker:
             text += self.socket.recv(length - len(text))
         return json.loads(text), descriptors
 
-    def send(self, answer):
-        more = answer.pop("bytes", b"")
-        text = json.dumps(answer).encode()
-        self.socket.sendall(struct.pack("=I", len(text)) + text + more)
+
+def packed(answer):
+    """As wdtrain reads it: JSON in UTF-8, which has neither NaN nor halves of a character (as in names of files that are no UTF-8)."""
+    text = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+    return struct.pack("=I", len(text)) + text
+
+
+def shortened(text):
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ... ({len(text) - LONGEST_TEXT:,} more characters)"
 
 
 def said(error):
     """An exception with its traceback, without the lines of this file."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     lines = "".join(traceback.format_list(frames)).rstrip()
-    return f"{type(error).__name__}: {error}\n{lines}".rstrip()
+    try:
+        text = str(error)
+    except Exception as other:
+        text = f"its text cannot be made: {type(other).__name__}"
+    return f"{type(error).__name__}: {shortened(text)}\n{shortened(lines)}".rstrip()
 
 
 def main(arguments):
     os.dup2(2, 1)  # what environments print is no output of wdtrain
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is dealt with by wdtrain
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    # That training ends is dealt with by wdtrain, also where all processes of a job are told. What is ignored would stay ignored by programs that
+    # an environment starts and may want to end, so it is handled.
+    for one in STOPS:
+        signal.signal(one, lambda *_: None)
+        signal.siginterrupt(one, False)
+    os.register_at_fork(after_in_child=lambda: [signal.signal(one, signal.SIG_DFL) for one in STOPS])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     library, control, connection, spin = arguments
     Worker(library, int(control), int(connection), int(spin)).run()

@@ -56,13 +56,18 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 
 struct Prepared {
   std::vector<char*> arguments, environment;
-  int out = -1, err = -1, report = -1;
+  int nothing = -1, out = -1, err = -1, report = -1;
   pid_t launcher = 0;
 };
 
 [[noreturn]] void become_worker(const ChildPlan& plan, const Prepared& prepared) {
-  // getppid() closes a race: if the launcher died before prctl(), this process already has another parent.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (plan.apart) {
+    ::setpgid(0, 0);
+    ::dup2(prepared.nothing, STDIN_FILENO);
+  } else {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  }
+  // Closes a race: if the launcher died before prctl(), this process already has another parent.
   if (::getppid() != prepared.launcher) ::_exit(EXIT_FAILURE);
   for (const int signal : kDefaultSignals) {
     struct sigaction action{};
@@ -105,9 +110,11 @@ Child start_child(const ChildPlan& plan) {
   Pipe out, err, report = make_pipe();
   if (!plan.keeps_stdout) out = make_pipe();
   if (!plan.keeps_stderr) err = make_pipe();
+  const Descriptor nothing(plan.apart ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
   const std::vector<std::string> environment = make_environment(plan);
   const Prepared prepared{.arguments = pointers_to(plan.command),
                           .environment = pointers_to(environment),
+                          .nothing = nothing.get(),
                           .out = out.write_end.get(),
                           .err = err.write_end.get(),
                           .report = report.write_end.get(),

@@ -19,6 +19,9 @@ struct ChildPlan {
   std::vector<int> inherited = {};  // descriptors that stay open in the worker under the same numbers
   bool keeps_stdout = false;        // whether it writes to this process's stdout
   bool keeps_stderr = false;        // whether it writes to this process's stderr
+  // Leads a process group of its own, reads nothing from the terminal, and must itself notice the end of this
+  // process, whichever thread starts it.
+  bool apart = false;
   const sigset_t& signal_mask;
 };
 
@@ -28,8 +31,8 @@ struct Child {
   Descriptor out, err;
 };
 
-// Returns as soon as the program was found and starts to run. It dies with the thread that starts
-// it, no matter how that ends. Throws std::runtime_error naming program and cause.
+// Returns as soon as the program was found and starts to run. Unless it is `apart`, it dies with the thread
+// that starts it, no matter how that ends. Throws std::runtime_error naming program and cause.
 Child start_child(const ChildPlan& plan);
 
 }  // namespace wd

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/thread.h"
 #include "wd/detail/profile.h"
 
 namespace wd {
@@ -71,7 +72,7 @@ bool spin_until(Condition condition) {
 class Pool {
  public:
   explicit Pool(int threads) {
-    for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+    for (int i = 1; i < threads; ++i) threads_.push_back(start_thread([this] { serve(); }));
   }
   ~Pool() {
     {
@@ -170,7 +171,12 @@ int available_processors() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-int num_threads() { return started_pool().size(); }
+// Starts none: they start with the first loop.
+int num_threads() {
+  if (pool()) return pool()->size();
+  at::set_num_threads(1);
+  return available_processors();
+}
 
 void set_num_threads(int threads) {
   at::set_num_threads(1);

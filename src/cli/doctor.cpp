@@ -18,6 +18,7 @@
 #include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/base/stopwatch.h"
+#include "src/base/thread.h"
 #include "src/bench/workloads.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
@@ -214,7 +215,7 @@ Finding all_reduce() {
       failure = plain_message(error);
     }
   };
-  std::thread other(rank, 1);
+  std::thread other = start_thread(rank, 1);
   rank(0);
   other.join();
   const char* const library = gpus ? "NCCL" : "Gloo";

@@ -1,4 +1,5 @@
 // program.cpp: runs the command that main() is given, and turns exceptions into exit codes.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -116,6 +117,8 @@ int main(int argc, char** argv) {
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
   survive_closed_streams();
+  std::signal(SIGCHLD,
+              SIG_DFL);  // a parent that ignores it hands this on, and then no child can be waited for
   heartbeat::watch_crashes();
   return guarded([&] {
     if (argc > 0) set_program(argv[0]);

@@ -16,6 +16,7 @@
 
 #include "src/base/host_memory.h"
 #include "src/base/log.h"
+#include "src/base/thread.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/distributed/address.h"
@@ -310,7 +311,7 @@ bool ProcessGroup::abort(const std::function<void()>& drop_graphs, double second
   impl_->aborted = true;
   std::promise<void> promise;
   const std::future<void> done = promise.get_future();
-  std::thread([impl = impl_, drop_graphs, promise = std::move(promise)]() mutable {
+  start_thread([impl = impl_, drop_graphs, promise = std::move(promise)]() mutable {
     try {
       if (impl->device.is_cuda()) use_gpu(impl->device.index);
       drop_graphs();

@@ -9,7 +9,7 @@
 namespace wd::launcher {
 
 // While this object exists, INT, TERM and HUP are queued, and the end of a child makes descriptor() readable.
-// Only for single-threaded processes.
+// Other threads of the process take none of them (src/base/thread.h).
 class Signals {
  public:
   Signals();  // throws std::runtime_error

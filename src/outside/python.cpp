@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 
 #include "src/base/binary_path.h"
@@ -16,6 +17,7 @@
 #include "src/outside/python_process.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
+#include "wd/vector_env.h"
 
 namespace wd {
 namespace outside {
@@ -27,6 +29,7 @@ constexpr int kMaxSteps = (1 << 24) - 1;
 constexpr int kSpin = 50, kCrowdedSpin = 5;
 // A process that fails this often, each time within so many steps of its start, is given up.
 constexpr int kMostFailures = 5, kSoon = 100;
+constexpr const char* kRestartHint = "\nenv.on_failure=restart would go on with a new process";
 
 enum class OnFailure { kStop, kRestart };
 
@@ -59,12 +62,22 @@ struct Settings {
   }
 };
 
+// Of use_python().
+std::mutex host_mutex;
+std::string host_python, host_modules;
+
+std::string host(const std::string& which) {
+  const std::lock_guard lock(host_mutex);
+  return which;
+}
+
 bool runs(const std::filesystem::path& file) { return ::access(file.c_str(), X_OK) == 0; }
 
 std::string find_python(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (const char* const named = std::getenv("WDTRAIN_PYTHON"); named != nullptr && *named != '\0')
     return named;
+  if (const std::string own = host(host_python); !own.empty()) return own;
   for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* const prefix = std::getenv(variable);
     if (prefix == nullptr || *prefix == '\0') continue;
@@ -174,8 +187,9 @@ PythonProcess& PythonEnvironment::process(int number) const {
   if (!processes_[index]) {
     const bool crowded = num_processes(kMostProcesses) >= available_processors();
     processes_[index] = std::make_unique<PythonProcess>(
-        number, ProcessOptions{name_, find_python(settings_.python), settings_.start_seconds,
-                               settings_.step_seconds, crowded ? kCrowdedSpin : kSpin});
+        number,
+        ProcessOptions{name_, find_python(settings_.python), host(host_modules), settings_.start_seconds,
+                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin});
   }
   return *processes_[index];
 }
@@ -275,11 +289,19 @@ PythonReplicas::PythonReplicas(const PythonEnvironment& environment, const Outsi
 }
 
 PythonReplicas::~PythonReplicas() {
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    if (environment_.generation(static_cast<int>(p)) != parts_[p].generation) continue;
-    try {
-      environment_.process(static_cast<int>(p)).call({{"do", "close"}, {"room", room_}});
-    } catch (const std::exception&) {  // the process has ended, as whoever asks it next will find
+  const auto begun = PythonProcess::Clock::now();
+  for (const auto close : {&PythonProcess::begin_close, &PythonProcess::end_close}) {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const auto number = static_cast<int>(p);
+      if (environment_.generation(number) != parts_[p].generation) continue;
+      try {
+        (environment_.process(number).*close)(room_, begun);
+      } catch (const std::exception& failure) {  // all that these replicas were for is done
+        environment_.forget(number);
+        if (close == &PythonProcess::begin_close) continue;  // in a step that nobody waits for any more
+        logging::warn(
+            concat(failure.what(), "\nits environments were to be closed, and are ended in another way"));
+      }
     }
   }
 }
@@ -337,7 +359,12 @@ void PythonReplicas::open(std::size_t p) {
 bool PythonReplicas::begin(std::size_t p, const StateLayout& layout, const StepView& view) {
   Part& part = parts_[p];
   part.busy = false;
-  if (environment_.generation(static_cast<int>(p)) != part.generation) open(p);
+  if (environment_.generation(static_cast<int>(p)) != part.generation) {
+    if (environment_.settings().on_failure == OnFailure::kStop)
+      throw ProcessFailed(concat("environment ", environment_.name(), ": process ", p,
+                                 " has failed before, and with it the games that it played", kRestartHint));
+    open(p);
+  }
   for (int i = 0; i < part.count; ++i) {
     const int replica = part.first + i;
     std::uint8_t& deed = part.deeds[i];
@@ -387,8 +414,7 @@ void PythonReplicas::give_up_or_warn(std::size_t p, const ProcessFailed& failure
   Part& part = parts_[p];
   environment_.forget(static_cast<int>(p));
   const std::string why = failure.what();
-  if (environment_.settings().on_failure == OnFailure::kStop)
-    throw ProcessFailed(concat(why, "\nenv.on_failure=restart would go on with a new process"));
+  if (environment_.settings().on_failure == OnFailure::kStop) throw ProcessFailed(why + kRestartHint);
   if (++part.failures == kMostFailures)
     throw std::runtime_error(concat(why, "\n", kMostFailures, " times in a row, each within ", kSoon,
                                     " steps: it is not started anew"));
@@ -437,7 +463,7 @@ Picture PythonReplicas::picture(int replica) {
 std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds) {
   const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
   return std::make_unique<PythonProcess>(
-      0, ProcessOptions{std::string(environment.name()), find_python(settings.python),
+      0, ProcessOptions{std::string(environment.name()), find_python(settings.python), host(host_modules),
                         settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin});
 }
 
@@ -450,6 +476,12 @@ nlohmann::json request_of(const Environment& environment, const char* what) {
 }
 
 }  // namespace outside
+
+void use_python(const std::string& interpreter, const std::string& modules) {
+  const std::lock_guard lock(outside::host_mutex);
+  outside::host_python = interpreter;
+  outside::host_modules = modules;
+}
 
 bool is_python_environment(std::string_view name) { return name.find(':') != std::string_view::npos; }
 

@@ -18,6 +18,7 @@
 #include "src/base/binary_path.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
+#include "src/base/log.h"
 #include "wd/error.h"
 
 namespace wd::outside {
@@ -32,17 +33,17 @@ struct PythonProcess::Control {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kRequest = -1, kEnd = -2;  // rooms
 constexpr std::size_t kControlBytes = 4096;
 constexpr int kGlanceMilliseconds = 50;  // between looks at whether the process is alive
-constexpr double kEndSeconds = 5.0;
+constexpr double kCloseSeconds = 10.0, kEndSeconds = 5.0;
 constexpr std::uint32_t kMaxAnswer = 1u << 30;
 
-// Loads worker.py by its path, so that the modules beside it do not hide those of the user.
+// Loads worker.py by its path, so that the modules beside it do not hide those of the user, and without the
+// working folder, so that no module there hides those of worker.py.
 constexpr const char* kLoader =
-    "import sys, importlib.util as u\n"
+    "import sys; sys.path[:] = [p for p in sys.path if p]\n"
+    "import importlib.util as u\n"
     "s = u.spec_from_file_location('wdtrain_worker', sys.argv[1])\n"
     "m = u.module_from_spec(s); sys.modules[s.name] = m; s.loader.exec_module(m); m.main(sys.argv[2:])";
 
@@ -63,14 +64,16 @@ std::filesystem::path worker_file() {
 }
 
 // One thread for each process, unless the user says more: there are as many processes as processors.
-std::vector<std::pair<std::string, std::string>> thread_variables() {
+std::vector<std::pair<std::string, std::string>> variables_of(const ProcessOptions& options) {
   std::vector<std::pair<std::string, std::string>> variables;
+  if (!options.modules.empty()) variables.emplace_back("PYTHONPATH", options.modules);
   for (const char* const name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
     if (std::getenv(name) == nullptr) variables.emplace_back(name, "1");
   return variables;
 }
 
 std::string ending(int status) {
+  if (status < 0) return "has ended, nobody knows how: SIGCHLD is ignored";
   if (WIFEXITED(status)) return concat("ended with exit code ", WEXITSTATUS(status));
   const char* const name = ::sigabbrev_np(WTERMSIG(status));
   return concat("was killed by signal ", WTERMSIG(status), name == nullptr ? "" : concat(" (SIG", name, ")"));
@@ -113,17 +116,18 @@ PythonProcess::PythonProcess(int number, ProcessOptions options)
                                             std::to_string(memory_.descriptor()),
                                             std::to_string(ends[1]),
                                             std::to_string(options_.spin_microseconds)};
-  // Ctrl-C reaches all processes of a terminal, and is this process's to deal with: the worker ignores it
-  // from its start.
+  // Signals to end are this process's to deal with, also where a service manager sends them to all processes of
+  // a job: they wait until worker.py handles them. The others would stop a process that uses the terminal.
   sigset_t mask;
-  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
-  sigaddset(&mask, SIGINT);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTTIN, SIGTTOU}) sigaddset(&mask, signal);
   try {
     child_ = start_child({.command = command,
-                          .variables = thread_variables(),
+                          .variables = variables_of(options_),
                           .inherited = {memory_.descriptor(), ends[1]},
                           .keeps_stdout = true,
                           .keeps_stderr = true,
+                          .apart = true,
                           .signal_mask = mask});
   } catch (const std::runtime_error& error) {
     throw UsageError(concat("environment ", options_.environment, ": ", error.what(),
@@ -145,26 +149,45 @@ bool PythonProcess::ends_within(double seconds) {
   return ended_;
 }
 
+// Its group ends with it, before it is waited for: until then, its number is the group's.
 bool PythonProcess::has_ended() {
-  if (!ended_) ended_ = ::waitpid(child_.pid, &status_, WNOHANG) == child_.pid;
-  return ended_;
+  if (ended_) return true;
+  siginfo_t info{};
+  const int found = ::waitid(P_PID, child_.pid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT);
+  if (found == 0 && info.si_pid == 0) return false;
+  if (found == 0 && info.si_code == CLD_STOPPED) {
+    ::kill(-child_.pid, SIGCONT);
+    if (!std::exchange(continued_, true))
+      logging::warn(concat(name(),
+                           "was stopped (SIGSTOP), and goes on, because this process waits for it: to "
+                           "pause a training, stop wdtrain"));
+    return false;
+  }
+  ::kill(-child_.pid, SIGKILL);
+  static_cast<void>(
+      ::waitpid(child_.pid, &status_, 0));  // with SIGCHLD ignored, there is nothing to wait for
+  return ended_ = true;
 }
 
 void PythonProcess::kill() {
   if (ended_) return;
-  ::kill(child_.pid, SIGKILL);
-  while (::waitpid(child_.pid, &status_, 0) < 0 && errno == EINTR) continue;
-  ended_ = true;
+  ::kill(-child_.pid, SIGKILL);
+  siginfo_t info{};
+  while (::waitid(P_PID, child_.pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
+  has_ended();
+}
+
+std::string PythonProcess::name() const {
+  return concat("environment ", options_.environment, ": process ", number_, " (pid ", child_.pid, ") ");
 }
 
 void PythonProcess::fail(const std::string& what) {
   kill();
-  throw ProcessFailed(
-      concat("environment ", options_.environment, ": process ", number_, " (pid ", child_.pid, ") ", what));
+  throw ProcessFailed(name() + what);
 }
 
 // On SIGUSR1, the process writes to the socket where each of its threads is.
-void PythonProcess::fail_hung(double seconds) {
+void PythonProcess::fail_hung(double seconds, const char* limit) {
   ::kill(child_.pid, SIGUSR1);
   std::string text;
   std::array<char, 4096> bytes{};
@@ -176,7 +199,7 @@ void PythonProcess::fail_hung(double seconds) {
   }
   text.resize(std::min(text.size(), text.find("/wdtrain/worker.py")));  // who called the environment
   text.resize(text.rfind('\n') + 1);
-  fail(concat("has not answered for ", seconds, " s (env.step_seconds, env.start_seconds): it is stopped",
+  fail(concat("has not answered for ", seconds, " s (", limit, "): it is stopped",
               text.empty() ? "" : ". It was here:\n", text));
 }
 
@@ -185,13 +208,12 @@ void PythonProcess::post(int room) {
   ring(control().posted, ++posted_);
 }
 
-void PythonProcess::await(double seconds) {
-  const auto begun = Clock::now();
+void PythonProcess::await(Clock::time_point begun, double seconds, const char* limit) {
   const Word& done = control().done;
   for (std::int32_t seen = done.load(); seen != posted_; seen = done.load(std::memory_order_acquire)) {
     if (wait(done, seen, options_.spin_microseconds, kGlanceMilliseconds)) continue;
     if (has_ended() && done.load(std::memory_order_acquire) != posted_) fail(ending(status_));
-    if (std::chrono::duration<double>(Clock::now() - begun).count() > seconds) fail_hung(seconds);
+    if (std::chrono::duration<double>(Clock::now() - begun).count() > seconds) fail_hung(seconds, limit);
   }
   stepping_ = false;
   if (control().failed == 0) return;
@@ -214,15 +236,31 @@ nlohmann::json PythonProcess::answer() {
   std::uint32_t length = 0;
   std::memcpy(&length, read(sizeof length).data(), sizeof length);
   if (length > kMaxAnswer) fail("gives an answer that is none");
-  return parse_json(read(length));
+  nlohmann::json answer = parse_json(read(length));
+  if (!answer.is_object()) fail("gives an answer that is no JSON");
+  return answer;
+}
+
+void PythonProcess::send(const nlohmann::json& request, int descriptor) {
+  send_frame(socket_.get(), dump(request), descriptor);
+  post(kRequest);
 }
 
 nlohmann::json PythonProcess::call(const nlohmann::json& request, int descriptor) {
-  if (stepping_) await(options_.step_seconds);
-  send_frame(socket_.get(), dump(request), descriptor);
-  post(kRequest);
-  await(options_.start_seconds);
+  if (stepping_) end_step();
+  send(request, descriptor);
+  await(Clock::now(), options_.start_seconds, "env.start_seconds");
   return answer();
+}
+
+void PythonProcess::begin_close(int room, Clock::time_point begun) {
+  if (stepping_) await(begun, std::min(kCloseSeconds, options_.step_seconds), "a last step");
+  send({{"do", "close"}, {"room", room}});
+}
+
+void PythonProcess::end_close(int /*room*/, Clock::time_point begun) {
+  await(begun, kCloseSeconds, "close()");
+  static_cast<void>(answer());
 }
 
 void PythonProcess::begin_step(int room) {
@@ -230,6 +268,6 @@ void PythonProcess::begin_step(int room) {
   stepping_ = true;
 }
 
-void PythonProcess::end_step() { await(options_.step_seconds); }
+void PythonProcess::end_step() { await(Clock::now(), options_.step_seconds, "env.step_seconds"); }
 
 }  // namespace wd::outside

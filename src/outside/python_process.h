@@ -1,6 +1,7 @@
 // python_process.h: one process of Python that makes and steps environments (python/wdtrain/worker.py).
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
@@ -22,21 +23,28 @@ class ProcessFailed : public std::runtime_error {
 struct ProcessOptions {
   std::string environment;             // for messages
   std::string python;                  // path of the interpreter
+  std::string modules;                 // PYTHONPATH; empty: as it is
   double start_seconds, step_seconds;  // limits of the time until an answer
   int spin_microseconds = 0;           // how long either side waits before it sleeps
 };
 
 class PythonProcess {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // Starts it. Throws UsageError if there is no such interpreter.
   PythonProcess(int number, ProcessOptions options);
-  // Lets it close its environments; kills it if that takes too long.
+  // Lets it close its environments; kills it if that takes too long. What it has started ends with it.
   ~PythonProcess();
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
   // Sends a request and returns the answer. Throws ProcessFailed, after which the process is gone.
   nlohmann::json call(const nlohmann::json& request, int descriptor = -1);
+  // Lets it close the environments of a room, and waits until it has, at most 10 s from `begun` on. Both throw
+  // ProcessFailed.
+  void begin_close(int room, Clock::time_point begun);
+  void end_close(int room, Clock::time_point begun);
   // The next bytes, which follow an answer.
   std::string read(std::size_t bytes);
   // Lets it step the replicas of a room, and waits until it has. Throws ProcessFailed.
@@ -50,11 +58,14 @@ class PythonProcess {
 
   Control& control() const { return *reinterpret_cast<Control*>(memory_.data()); }
   void post(int room);
-  void await(double seconds);
+  void send(const nlohmann::json& request, int descriptor = -1);
+  // `seconds` from `begun` on; `limit` is their name, for messages.
+  void await(Clock::time_point begun, double seconds, const char* limit);
   [[noreturn]] void fail(const std::string& what);
-  [[noreturn]] void fail_hung(double seconds);
+  [[noreturn]] void fail_hung(double seconds, const char* limit);
   bool has_ended();
   bool ends_within(double seconds);
+  std::string name() const;  // for messages
   void kill();
   nlohmann::json answer();
 
@@ -65,7 +76,8 @@ class PythonProcess {
   Child child_;
   bool ended_ = false;
   bool stepping_ = false;  // a step has begun, and was not waited for
-  int status_ = 0;         // of waitpid(2), once it has ended
+  bool continued_ = false;
+  int status_ = -1;  // of waitpid(2), once it has ended; -1: unknown
   std::int32_t posted_ = 0;
 };
 

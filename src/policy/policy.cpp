@@ -246,7 +246,7 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   usage.uses.add(Use::kCpu, !device.is_cuda());
   require_compatible(buffers.name, usage);
   check_buffers(buffers, model, precision);
-  num_threads();  // sets up the pool, and restricts torch to one thread in each of ours
+  num_threads();  // restricts torch to one thread in each of ours
   self.device = device;
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;

@@ -59,6 +59,7 @@ def error_of(*arguments, code=1):
     ("outside_games:whole_box", "the action is a Box of int32, and can be Discrete"),
     ("outside_games:dict_actions", "the action is a Dict"),
     ("outside_games:many_kinds", "9 different kinds, and at most 8 are possible"),
+    ("outside_games:nan_bounds", "the action has the bounds [nan, -1.0] and [1.0, 1.0]: give numbers"),
     (":make", "gym:ID, pettingzoo:MODULE or MODULE:FUNCTION"),
     ("gym:", "gym:ID, pettingzoo:MODULE or MODULE:FUNCTION"),
     ("gym:a b", "without spaces and quotes"),
@@ -84,6 +85,9 @@ def test_wrong_settings_are_refused(setting, said):
     ("kill", ["was killed by signal 9 (SIGKILL)"]),
     ("hang", ["has not answered for 1 s (env.step_seconds", "outside_games.py", "in fail"]),
     ("shape", ["has the shape (3,), and the space says (2,)", "replica 0"]),
+    ("surrogate", ["raised in replica 0: ValueError: no file na?ve.txt", "outside_games.py"]),
+    ("long", ["raised in replica 0: ValueError: xxxx", "... (209,695,200 more characters)"]),
+    ("textless", ["raised in replica 0: TextlessError: its text cannot be made: RuntimeError"]),
 ])
 def test_what_fails_in_a_step_is_named(how, said):
     begun = time.monotonic()
@@ -93,6 +97,43 @@ def test_what_fails_in_a_step_is_named(how, said):
     assert "worker.py" not in text
     (summary,) = pathlib.Path("runs").glob("*/*/summary.json")
     assert json.loads(summary.read_text())["status"] == "failed"
+
+
+@pytest.mark.parametrize("reward", ["two", "text", "complex", "large"])
+def test_a_wrong_reward_is_named(reward):
+    text = error_of("train", "--env", "outside_games:pays", "-s", f"env.kwargs={{reward: {reward}}}", *SHORT)
+    assert "raised in replica 1: ValueError: the reward is " in text and ", and must be a number: return float(...)" in text, text
+
+
+def test_a_wrong_reward_of_one_of_several_agents_is_named():
+    text = error_of("train", "--env", "outside_games:Alphabets", "-s", "env.kwargs={reward: list}", *SHORT)
+    assert "raised in replica 0, agent \u00e4_1: ValueError: the reward is [1.0, 2.0], of type list, and must be a number" in text, text
+
+
+def test_an_array_of_one_number_is_a_reward():
+    output("train", "--env", "outside_games:pays", "-s", "env.kwargs={reward: array}", *SHORT)
+
+
+def test_agents_are_named_in_any_alphabet():
+    assert "__2:" in output("train", "--env", "outside_games:Alphabets", *SHORT, "--print_config")
+
+
+def test_a_python_without_numpy_is_answered_with_the_remedy():
+    bare = pathlib.Path("bare")
+    bare.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S \"$@\"\n")
+    bare.chmod(0o755)
+    text = error_of("train", "--env", "gym:CartPole-v1", "-s", f"env.python={bare.resolve()}", *SHORT, code=2)
+    assert "No module named 'numpy'" in text and "pip install numpy" in text and "WDTRAIN_PYTHON" in text and "Traceback" not in text
+
+
+def test_modules_of_the_working_folder_hide_nothing():
+    for name in ("json", "re", "struct", "socket", "mmap", "traceback", "numpy", "gymnasium", "cloudpickle", "random", "copy", "importlib", "warnings"):
+        pathlib.Path(f"{name}.py").write_text("open('executed', 'w')")
+    output("train", "--env", "gym:CartPole-v1", *SHORT, "--run_dir", "one")
+    assert not os.path.exists("executed")
+    # Those of the user are found all the same, and one that is named by a module of the library too.
+    pathlib.Path("calendar.py").write_text("from outside_games import failing\nimport json\njson.dumps({})\ndef make():\n    return failing(how='no')\n")
+    output("train", "--env", "calendar:make", *SHORT, "--run_dir", "two")
 
 
 def test_what_fails_when_it_is_made_is_named():
@@ -127,7 +168,7 @@ def killed_training(seed, on_failure):
         time.sleep(draw.uniform(0.0, 2.0))
         victims = workers_in(pathlib.Path.cwd()) or victims
         with contextlib.suppress(ProcessLookupError):
-            os.kill(draw.choice(victims), draw.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
+            os.kill(draw.choice(victims), draw.choice([signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV]))
         killed = time.monotonic()
         if on_failure == "stop":
             said = program.communicate(timeout=60 * SLOWDOWN)[1]

@@ -2,6 +2,10 @@
 
 import os
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
 
 import gymnasium
@@ -181,10 +185,104 @@ class Failing(gymnasium.Env):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.how == "hang":
             time.sleep(1000)
+        if self.how == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if self.how == "surrogate":
+            raise ValueError("no file na\udcefve.txt")
+        if self.how == "long":
+            raise ValueError("x" * (200 << 20))
+        if self.how == "textless":
+            raise TextlessError
+
+
+class TextlessError(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
 
 
 def failing(**more):
     return Failing(**more)
+
+
+class Helped(Failing):
+    """Has helpers: a program, a fork, and on demand one that holds a port."""
+
+    def __init__(self, how="no", port=None, **more):
+        super().__init__(how, **more)
+        self.helpers = [subprocess.Popen(["sleep", "1000"])]
+        self.forked = os.fork()
+        if self.forked == 0:
+            time.sleep(1000)
+            os._exit(0)
+        if port:
+            bind = f"import socket, time; s = socket.socket(); s.bind(('127.0.0.1', {port})); s.listen(); print('bound', flush=True); time.sleep(1000)"
+            self.helpers.append(subprocess.Popen([sys.executable, "-c", bind], stdout=subprocess.PIPE))
+            if not self.helpers[1].stdout.readline():
+                raise RuntimeError(f"port {port} is still in use")
+
+    def close(self):
+        for one in self.helpers[1:]:
+            one.terminate()
+            one.wait()
+        if self.how == "no":  # a fork can be ended as any process
+            os.kill(self.forked, signal.SIGTERM)
+            os.waitpid(self.forked, 0)
+        if self.how == "close hangs":
+            time.sleep(1000)
+        if self.how == "close exits":
+            sys.exit(5)
+        if self.how == "thread stays":
+            threading.Thread(target=time.sleep, args=(1000,)).start()
+
+
+def helped(**more):
+    return Helped(**more)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Terminal(Failing):
+    """Reads from the terminal when it is made, and writes to it in every step."""
+
+    def __init__(self):
+        super().__init__("no")
+        try:
+            input()
+        except EOFError:
+            print("nothing to read", flush=True)
+
+    def step(self, action):
+        print("a step", flush=True)
+        return super().step(action)
+
+
+def terminal():
+    return Terminal()
+
+
+class Pays(Failing):
+    """Pays `reward` in the second replica of each process from step 5 on, and 1 otherwise."""
+
+    stepped = 0
+
+    def __init__(self, reward):
+        super().__init__("no")
+        self.reward = {"array": np.array([1.0]), "two": np.array([1.0, 2.0]), "text": "x", "complex": 1 + 2j, "large": 10**400}[reward]
+        self.place = None
+
+    def step(self, action):
+        if self.place is None:
+            self.place = Pays.stepped = Pays.stepped + 1
+        observation, reward, *others = super().step(action)
+        return observation, self.reward if self.place == 2 and self.n >= 5 else reward, *others
+
+
+def pays(**more):
+    return Pays(**more)
 
 
 def number():
@@ -212,6 +310,33 @@ def whole_box():
 
 def dict_actions():
     return Spaces(spaces.Box(0, 1, (1,)), spaces.Dict({"a": spaces.Discrete(2)}))
+
+
+class Alphabets(Crowd):
+    """Agents with names of which wdtrain takes no letter."""
+
+    possible_agents = ["\u00e4_0", "\u00f6_0", "\u00e4_1"]
+
+    def __init__(self, reward=1.0):
+        self.reward = {"list": [1.0, 2.0]}.get(reward, reward)
+        self.spaces = {agent: (spaces.Box(0, 100, (2 + (agent[0] == "\u00f6"),), np.float32), spaces.Discrete(2)) for agent in self.possible_agents}
+
+    def reset(self, seed=None, options=None):
+        self.t, self.agents = 0, list(self.possible_agents)
+        return self.observations(self.agents), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        played, self.t = self.agents, self.t + 1
+        rewards = {agent: self.reward if agent == "\u00e4_1" else 1.0 for agent in played}
+        if self.t == 6:
+            self.agents = []
+        return self.observations(played), rewards, dict.fromkeys(played, False), dict.fromkeys(played, self.t == 6), {agent: {} for agent in played}
+
+
+def nan_bounds():
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    box.low = np.array([np.nan, -1], np.float32)
+    return Spaces(spaces.Box(0, 1, (1,)), box)
 
 
 def many_kinds():

@@ -3,9 +3,15 @@
 #include "wd/detail/parallel.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace wd {
@@ -54,6 +60,36 @@ TEST_P(Parallel, TheExceptionOfAnItemReachesTheCallerAndThePoolGoesOn) {
   std::atomic<int> items = 0;
   parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end) { items += static_cast<int>(end - begin); });
   EXPECT_EQ(items, 100);
+}
+
+// Of each thread of this process, the signals that it blocks.
+std::vector<std::uint64_t> blocked_signals() {
+  std::vector<std::uint64_t> masks;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigBlk:")) masks.push_back(std::stoull(line.substr(7), nullptr, 16));
+  }
+  return masks;
+}
+
+TEST_P(Parallel, OnlyTheFirstThreadTakesSignals) {
+  parallel_for(100, 1, [](std::int64_t, std::int64_t) {});
+  const auto takes = [](std::uint64_t mask) {
+    return std::ranges::any_of(std::vector{SIGINT, SIGTERM, SIGHUP, SIGCHLD},
+                               [mask](int signal) { return (mask >> (signal - 1) & 1) == 0; });
+  };
+  const std::vector<std::uint64_t> masks = blocked_signals();
+  EXPECT_GE(std::ssize(masks), GetParam());
+  EXPECT_EQ(std::ranges::count_if(masks, takes), 1);
+}
+
+TEST(ParallelDeathTest, CountingThreadsStartsNone) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a process of its own, which has started none
+  const auto count = [] {
+    ::_exit(num_threads() == available_processors() ? int(blocked_signals().size()) : 99);
+  };
+  EXPECT_EXIT(count(), testing::ExitedWithCode(1), "");
 }
 
 TEST_P(Parallel, KnowsItsSize) { EXPECT_EQ(num_threads(), GetParam()); }

@@ -1,8 +1,11 @@
 """outside_rows_test.py: rows of environments in Python, against the environments themselves, stepped beside them."""
 
+import contextlib
 import os
 import pathlib
 import sys
+import threading
+import time
 
 import gymnasium
 import mpe2.simple_tag_v3
@@ -211,3 +214,50 @@ def test_errors_name_what_raised():
     with pytest.raises(RuntimeError, match=r"process 0 \(pid \d+\) raised in replica 0: ValueError: the cow jumped(.|\n)*outside_games.py"):
         for _ in range(4):
             env.step(torch.zeros(4, dtype=torch.int64))
+    # Nor does a new process begin in silence.
+    for again in (env.reset, lambda: env.step(torch.zeros(4, dtype=torch.int64))):
+        with pytest.raises(RuntimeError, match=r"process 0 has failed before(.|\n)*env.on_failure=restart"):
+            again()
+
+
+def processes():
+    """The command and the variables of each process of Python that this one has started."""
+    found = []
+    for path in pathlib.Path("/proc/self/task").glob("*/children"):
+        for child in path.read_text().split():
+            with contextlib.suppress(OSError):
+                command, variables = (pathlib.Path(f"/proc/{child}/{name}").read_bytes().split(b"\0") for name in ("cmdline", "environ"))
+                if any(word.endswith(b"worker.py") for word in command):
+                    found.append((command, variables))
+    return found
+
+
+def test_processes_are_those_of_the_calling_python_and_end_with_close(monkeypatch):
+    for name in ("WDTRAIN_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    before = len(processes())
+    env = make("outside_games:failing", 2, kwargs={"how": "no"}, processes=2)  # found by sys.path
+    assert len(processes()) == before + 2
+    command, variables = processes()[-1]
+    assert command[0] == sys.executable.encode() and any(one.startswith(b"PYTHONPATH=") and b"tests/outside" in one for one in variables)
+    observation, _ = env.reset()
+    env.close()
+    assert len(processes()) == before and float(observation[0, 0]) == 0.5
+    for what in (env.reset, lambda: env.step(torch.zeros(2, dtype=torch.int64)), env.game.step):
+        with pytest.raises(ValueError, match="the environment is closed: make another one"):
+            what()
+    env.close()
+    for one in (wdtrain.make("outside_games:failing", kwargs={"how": "no"}), wdtrain.make("outside_games:Crowd")):
+        one.close()
+        with pytest.raises(ValueError, match="the environment is closed"):
+            one.reset()
+
+
+def test_an_environment_outlives_the_thread_that_made_it():
+    made = []
+    thread = threading.Thread(target=lambda: made.append(make("outside_games:failing", 2, kwargs={"how": "no"}, processes=1)))
+    thread.start()
+    thread.join()
+    time.sleep(0.5)
+    made[0].reset()
+    made[0].step(torch.zeros(2, dtype=torch.int64))
