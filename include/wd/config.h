@@ -263,7 +263,7 @@ struct Config {
 
   // "trainer.num_envs" to "FILE:LINE" or "--set"; absent: default.
   std::map<std::string, std::string> origins;
-  std::vector<std::string> notes;  // messages for the user: rounding, keys without effect
+  std::vector<std::string> notes;    // messages for the user: rounding, keys without effect
   std::filesystem::path checkpoint;  // that training goes on from, with the opponents that it holds; or empty
   std::string inherited;  // message about the keys that the environment's own file adds to the user's; or ""
 };
@@ -301,8 +301,8 @@ struct ConfigSources {
   // `file` is config.yaml of a run or a checkpoint, perhaps somebody else's: it must be a regular file, and an
   // environment in Python is started only if this user began such a run, or `env` names it, or `trusted`.
   bool of_run = false;
-  bool trusted = false;         // --trust
-  const Spec* spec = nullptr;  // of an environment in Python, which is then not started
+  bool trusted = false;                   // --trust
+  const Spec* spec = nullptr;             // of an environment in Python, which is then not started
   std::optional<std::string> text = {};   // of `file`, which then is a name for messages
   std::filesystem::path checkpoint = {};  // Config::checkpoint
 };

@@ -81,7 +81,8 @@ void read_info(const Json& json, CheckpointInfo& info) {
   info.offsets.events_bytes = count(json, "events_bytes");
   if (json.contains("judged")) {
     const Json& judged = json["judged"];
-    info.judged = {number_or_nan(judged.at("at")), number_or_nan(judged.at("lowest")), steps(judged, "steps")};
+    info.judged = {number_or_nan(judged.at("at")), number_or_nan(judged.at("lowest")),
+                   steps(judged, "steps")};
   }
   if (json.contains("products")) info.products = json["products"].get<std::vector<std::string>>();
   if (json.contains("recordings"))

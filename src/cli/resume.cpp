@@ -68,9 +68,9 @@ void check_run(const Checkpoint& checkpoint, bool allow_drift) {
   const std::string name = run.setting("name"), seed = run.setting("trainer.seed");
   const bool same_seed = seed == std::to_string(checkpoint.info.seed) || allow_drift;
   if (name != checkpoint.info.environment || !same_seed) {
-    refuse(checkpoint.folder,
-           concat(run_of(checkpoint).string(), " is a run of ", name, " with seed ", seed,
-                  ", the checkpoint is of ", checkpoint.info.environment, " with seed ", checkpoint.info.seed));
+    refuse(checkpoint.folder, concat(run_of(checkpoint).string(), " is a run of ", name, " with seed ", seed,
+                                     ", the checkpoint is of ", checkpoint.info.environment, " with seed ",
+                                     checkpoint.info.seed));
   }
   check_name_of(checkpoint);
 }

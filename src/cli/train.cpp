@@ -349,8 +349,7 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   }
   for (const PolicySettings& policy : now.config.policies) {
     const auto before = std::ranges::find(then.config.policies, policy.name, &PolicySettings::name);
-    if (before != then.config.policies.end() &&
-        (before->num_opponents() > 0) != (policy.num_opponents() > 0))
+    if (before != then.config.policies.end() && (before->num_opponents() > 0) != (policy.num_opponents() > 0))
       throw UsageError(concat("opponents.", policy.name, ": a checkpoint made ",
                               policy.num_opponents() > 0 ? "without opponents cannot go on with some"
                                                          : "with opponents cannot go on without",

@@ -256,10 +256,9 @@ bool parse_file(const std::string& path, Problems& problems, Node& out, bool reg
     std::error_code unknown;
     problems.add({path, 0, 0}, "",
                  std::filesystem::is_directory(path, unknown) ? "is a folder: name a file"
-                 : cause == EFBIG ? concat("larger than ", kMaxBytes, " bytes")
-                 : regular && cause == EINVAL
-                     ? "is not a regular file, as configurations of runs are"
-                     : concat("cannot be read: ", std::strerror(cause)));
+                 : cause == EFBIG                             ? concat("larger than ", kMaxBytes, " bytes")
+                 : regular && cause == EINVAL ? "is not a regular file, as configurations of runs are"
+                                              : concat("cannot be read: ", std::strerror(cause)));
     return false;
   }
   return parse_text(*text, path, problems, out);

@@ -67,8 +67,8 @@ FrozenPolicy choose(const std::string& path, const std::string& named, ConfigSou
   if (!same_role.empty()) able = same_role;
   const std::string wanted = able.size() == 1 ? able.front() : policy;
   if (!contains(able, wanted))
-    throw UsageError(concat(path, ": for '", role.name, "' can play ", join(able), ": name one of them, as ", path,
-                            ':', able.front()));
+    throw UsageError(concat(path, ": for '", role.name, "' can play ", join(able), ": name one of them, as ",
+                            path, ':', able.front()));
   FrozenPolicy frozen{.path = path,
                       .settings = *std::ranges::find(run.config.policies, wanted, &PolicySettings::name)};
   for (const std::string& stream : frozen.settings.model.all_reads())
@@ -114,7 +114,8 @@ std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec,
   std::vector<FrozenPolicy> kept;
   const fs::path folder = config.checkpoint / kOpponentsFolder;
   if (!config.checkpoint.empty() && fs::exists(folder / (policy + ".safetensors")))
-    throw UsageError(concat(config.checkpoint.string(), ": was written by an earlier version of wd, which kept "
+    throw UsageError(concat(config.checkpoint.string(),
+                            ": was written by an earlier version of wd, which kept "
                             "opponents in another form: begin a new run with its weights (--warm_start)"));
   for (int k = 1; !config.checkpoint.empty(); ++k) {
     const fs::path file = folder / policy / concat(k, ".safetensors");

@@ -64,10 +64,11 @@ OpponentList find_opponents(const Config& config, const Spec& spec, const Policy
   OpponentList list;
   list.shares.push_back(0);
   if (policy.roles.size() > 1)
-    throw UsageError(concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
-                            ", so an opponent would play all of these and nobody would learn: give each role a "
-                            "policy of its own (policy: {", policy.roles[0], ": {...}, ", policy.roles[1],
-                            ": {...}}), and opponents to one of them"));
+    throw UsageError(
+        concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
+               ", so an opponent would play all of these and nobody would learn: give each role a "
+               "policy of its own (policy: {",
+               policy.roles[0], ": {...}, ", policy.roles[1], ": {...}}), and opponents to one of them"));
   const Role& role = *std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
   const std::vector<FrozenPolicy> kept = kept_opponents(config, spec, role, policy.name);
   list.kept = static_cast<int>(kept.size());
@@ -86,15 +87,15 @@ OpponentList find_opponents(const Config& config, const Spec& spec, const Policy
     const auto known_before = std::ranges::find(kept, name, &FrozenPolicy::path);
     const bool is_kept = known_before != kept.end();
     list.before.push_back(is_kept ? 1 + static_cast<int>(known_before - kept.begin()) : 0);
-    list.frozen.push_back(is_kept ? *known_before
-                                  : find_frozen(name, config.name, spec, role, policy.name));
+    list.frozen.push_back(is_kept ? *known_before : find_frozen(name, config.name, spec, role, policy.name));
     list.shares.push_back(1);
   }
   if (list.kept > 0 && !list.is_as_before())
     for (const std::vector<FrozenPolicy>* const all : {&std::as_const(kept), &std::as_const(list.frozen)})
       for (const FrozenPolicy& frozen : *all)
         if (remembers(frozen.settings))
-          throw UsageError(concat(frozen.path, ": remembers what it saw in episodes under way, so a run with it "
+          throw UsageError(concat(frozen.path,
+                                  ": remembers what it saw in episodes under way, so a run with it "
                                   "cannot go on with another list: begin a new run with its weights "
                                   "(--warm_start)"));
   if (!says_self && policy.to_train) list.shares[0] = 1;
@@ -190,7 +191,8 @@ void OpponentsPlayer::restored() {
   if (!now_called_.defined()) return;
   const at::Tensor before = opponent_.cpu().to(at::kLong);
   if (before.max().item<std::int64_t>() >= now_called_.numel())
-    throw UsageError(concat("replicas.safetensors: tensor '", name_, "/opponent' names an opponent that the "
+    throw UsageError(concat("replicas.safetensors: tensor '", name_,
+                            "/opponent' names an opponent that the "
                             "checkpoint does not hold: go on from another checkpoint"));
   opponent_.copy_(now_called_.index_select(0, before.flatten()).view(before.sizes()));
 }
@@ -200,8 +202,10 @@ void OpponentsPlayer::add_to(Snapshot& snapshot) const {
     const std::string file = concat(kOpponentsFolder, name_, "/", k + 1);
     const FrozenPolicy& origin = frozen_[k]->origin;
     snapshot.files[file] = host_copies(frozen_[k]->policy.saved());
-    snapshot.metadata[file] = {{"path", origin.path},     {"source", origin.source},
-                               {"digest", origin.digest}, {"policy", origin.settings.name},
+    snapshot.metadata[file] = {{"path", origin.path},
+                               {"source", origin.source},
+                               {"digest", origin.digest},
+                               {"policy", origin.settings.name},
                                {"config", origin.config}};
   }
 }

@@ -55,10 +55,10 @@ class OpponentsPlayer : public Player {
   std::vector<std::unique_ptr<Frozen>> frozen_;
   std::uint32_t index_;
   bool own_plays_;
-  std::string name_;      // of the policy
-  at::Tensor opponent_;   // [T + 1, E] uint8: who plays
+  std::string name_;       // of the policy
+  at::Tensor opponent_;    // [T + 1, E] uint8: who plays
   at::Tensor now_called_;  // [1 + kept] uint8: the player that had this number before; undefined: as before
-  at::Tensor upto_;  // [players] float32 on the device
+  at::Tensor upto_;        // [players] float32 on the device
 };
 
 }  // namespace wd

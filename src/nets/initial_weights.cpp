@@ -39,7 +39,8 @@ at::Tensor uniform(std::int64_t n, double bound, std::uint64_t seed, int layer, 
   });
 }
 
-constexpr std::int64_t kBlock = 32;  // vectors that are made orthogonal together: those of 1,024 numbers fit in a cache
+constexpr std::int64_t kBlock =
+    32;  // vectors that are made orthogonal together: those of 1,024 numbers fit in a cache
 
 // Takes the part along q out of vectors `begin` to kBlock of a block. All have m numbers, which lie kBlock
 // apart. Each sum is in the order of its terms.
@@ -56,9 +57,9 @@ void project(const double* q, double* block, std::int64_t begin, std::int64_t m)
 at::Tensor orthonormal(std::int64_t n, std::int64_t m, std::uint64_t seed, int layer) {
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
   at::Tensor rows = draw(n * m, seed, layer, kWeight, [](Philox bits) {
-    const Random::Normals normals = Random::normals_of(bits);
-    return std::to_array(normals.z);
-  }).view({n, m});
+                      const Random::Normals normals = Random::normals_of(bits);
+                      return std::to_array(normals.z);
+                    }).view({n, m});
   rows = at::constant_pad_nd(rows, {0, 0, 0, blocks * kBlock - n});
   // [blocks, m, kBlock]
   const at::Tensor vectors = rows.view({blocks, kBlock, m}).transpose(1, 2).contiguous();

@@ -66,20 +66,22 @@ bool is_of_run(const ConfigSources& sources) {
 void require_trust(const ConfigSources& sources, const Environment& environment) {
   if (!is_python_environment(environment.name()) || !sources.of_run || sources.trusted) return;
   const std::string python = interpreter_of(environment);
-  const bool names_python =
-      python.empty() ||
-      std::ranges::any_of(sources.overrides, [](const Override& one) { return one.path == "env.python"; });
+  const bool names_python = python.empty() || std::ranges::any_of(sources.overrides, [](const Override& one) {
+                              return one.path == "env.python";
+                            });
   if (!sources.env.empty() && names_python) return;  // the loader has compared the names
   const std::string game = game_of(environment);
   if (is_noted(game)) return;
   const auto shown = [](const std::string& text) { return on_one_line(text.substr(0, 1000)); };
-  throw UsageError(concat(
-      shown(sources.file), ": the environment of this run is a program in Python: it would run ",
-      shown(std::string(environment.name())), " with the arguments ",
-      shown(dump(request_of(environment, "make")["kwargs"])),
-      python.empty() ? "" : concat(", by the interpreter ", shown(python)), ", and you have not begun a run with it",
-      notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)" : " on this machine",
-      ". Look at it, and give --trust if you trust it"));
+  throw UsageError(concat(shown(sources.file),
+                          ": the environment of this run is a program in Python: it would run ",
+                          shown(std::string(environment.name())), " with the arguments ",
+                          shown(dump(request_of(environment, "make")["kwargs"])),
+                          python.empty() ? "" : concat(", by the interpreter ", shown(python)),
+                          ", and you have not begun a run with it",
+                          notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)"
+                                          : " on this machine",
+                          ". Look at it, and give --trust if you trust it"));
 }
 
 void remember(const Environment& environment) {
@@ -90,8 +92,9 @@ void remember(const Environment& environment) {
     fs::create_directories(notes());
     write_file_atomically(note_of(game), game, Durability::kReplace);
   } catch (const std::exception& error) {
-    logging::warn(concat("it cannot be noted that this run is yours, so eval, play and --resume will ask for --trust: ",
-                         error.what()));
+    logging::warn(
+        concat("it cannot be noted that this run is yours, so eval, play and --resume will ask for --trust: ",
+               error.what()));
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kBatch = 10, kMostEpisodes = 100;
 constexpr double kPrecision = 0.03;  // standard error of the mean return
-constexpr double kRise = 0.1;        // of the return above its lowest, since the one that was judged last
+constexpr double kRise = 0.2;        // of the return above its lowest, since the one that was judged last
 constexpr double kFreely = 0.01;     // share of all steps that may always be spent
 constexpr double kShare = 0.05;      // the same where the return rises, in passes of the network
 constexpr int kMostPasses = 10;      // a step of training is one pass to act and 3 per epoch

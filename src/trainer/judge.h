@@ -18,7 +18,7 @@ using PlayFresh = std::function<FreshEpisodes(int first, int episodes)>;
 
 // What the weights promise, and what may be spent on looking.
 struct Candidate {
-  double recent_return;    // in training: it lags, so it only says whether looking is worth it; NaN: not known
+  double recent_return;  // in training: it lags, so it only says whether looking is worth it; NaN: not known
   std::int64_t env_steps;  // of the training so far
   int epochs;              // AlgorithmTraits::epochs: what a step costs to learn from
 };

@@ -61,12 +61,13 @@ TEST(Judge, LooksWhereTheReturnRisesOrLittleWasSpent) {
   EXPECT_TRUE(std::isnan(play.judged({19.0, 1000, 1}, 50.0, judged))) << "it falls";
   EXPECT_TRUE(play.begun.empty());
   EXPECT_EQ(judged.lowest, 19.0);
-  EXPECT_TRUE(std::isnan(play.judged({20.05, 1000, 1}, 50.0, judged)));
-  EXPECT_EQ(play.judged({20.1, 1000, 1}, 50.0, judged), 50.0) << "10 % of what it is above the lowest";
-  EXPECT_EQ(judged.at, 20.1);
+  EXPECT_TRUE(std::isnan(play.judged({20.15, 1000, 1}, 50.0, judged)));
+  EXPECT_EQ(play.judged({20.25, 1000, 1}, 50.0, judged), 50.0) << "20 % of what it is above the lowest";
+  EXPECT_EQ(judged.at, 20.25);
   judged.steps = 201;
   EXPECT_TRUE(std::isnan(play.judged({40.0, 1000, 1}, 50.0, judged))) << "the share is spent";
-  EXPECT_EQ(play.judged({40.0, 1000, 3}, 50.0, judged), 50.0) << "a step of 3 epochs costs more to learn from";
+  EXPECT_EQ(play.judged({40.0, 1000, 3}, 50.0, judged), 50.0)
+      << "a step of 3 epochs costs more to learn from";
   judged.steps = 501;
   EXPECT_TRUE(std::isnan(play.judged({80.0, 1000, 100}, 50.0, judged))) << "but not more than ten passes";
   EXPECT_EQ(play.judged({10.0, 50'100, 1}, 50.0, judged), 50.0) << "1 % of all steps may always be spent";
