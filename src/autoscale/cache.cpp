@@ -7,12 +7,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/hex.h"
+#include "src/base/home_folder.h"
 #include "src/base/json.h"
 #include "wd/error.h"
 
@@ -65,13 +65,7 @@ void check_fit(const Report& report, int num_workers, const Limits& limits) {
 }  // namespace
 
 fs::path cache_folder() {
-  const auto absolute = [](const char* variable) {
-    const char* const value = std::getenv(variable);
-    const fs::path path = value == nullptr ? "" : value;
-    return path.is_absolute() ? path : fs::path();
-  };
-  fs::path folder = absolute("XDG_CACHE_HOME");
-  if (folder.empty() && !absolute("HOME").empty()) folder = absolute("HOME") / ".cache";
+  const fs::path folder = home_folder("XDG_CACHE_HOME", ".cache");
   return folder.empty() ? folder : folder / "wd" / "autoscale";
 }
 

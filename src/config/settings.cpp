@@ -195,7 +195,8 @@ void TrainerSettings::describe(Fields& field) {
         "stop when the first policy's return reaches this (docs/metrics.md)");
   field.choice(
       "stop_on", stop_on, {"training", "eval"},
-      "the return that stop_return and `best` use: recent_return, or that of evaluations (eval.every)");
+      "the return that stop_return and `best` use: recent_return and that of fresh episodes; or both that "
+      "of evaluations (eval.every)");
   field("straggler_preempt", straggler_preempt, {0, 1},
         "several workers: once this fraction of them has finished its rollout, the others cut theirs short, "
         "but "

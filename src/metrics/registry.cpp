@@ -24,7 +24,7 @@ constexpr std::array kMetrics{
            "return of episodes that ended: undiscounted sum of rewards, mean over the policy's agents"},
     Metric{kPolicy, "max_return", "maximum return of these episodes", Reduce::kMax},
     Metric{kPolicy, "recent_return",
-           "mean return of the last episodes of every replica; used by stop_return and `best`"},
+           "mean return of the last episodes of every replica; used by stop_return"},
     Metric{kPolicy, "episode_length", "mean steps of the episodes that ended"},
     Metric{kPolicy, "reward_mean", "mean reward per agent and step"},
     Metric{kPolicy, "reward_min", "minimum reward", Reduce::kMin},

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/hex.h"
+#include "src/base/home_folder.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/printable.h"
@@ -22,16 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path absolute(const char* variable) {
-  const char* const value = std::getenv(variable);
-  const fs::path path = value == nullptr ? "" : value;
-  return path.is_absolute() ? path : fs::path();
-}
-
 // Empty: this user has no home.
 fs::path notes() {
-  fs::path folder = absolute("XDG_STATE_HOME");
-  if (folder.empty() && !absolute("HOME").empty()) folder = absolute("HOME") / ".local" / "state";
+  const fs::path folder = home_folder("XDG_STATE_HOME", ".local/state");
   return folder.empty() ? folder : folder / "wd" / "begun";
 }
 
