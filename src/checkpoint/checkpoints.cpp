@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <set>
 
 #include "src/base/atomic_file.h"
@@ -306,16 +305,11 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   failpoint("checkpoint.begun");
   Manifest manifest{info, {}};
   std::set<fs::path> folders = {stage};
-  const std::function<void(const fs::path&)> make_room = [&](const fs::path& folder) {
-    if (!folders.insert(folder).second) return;
-    make_room(folder.parent_path());
-    make_folder(folder);
-  };
   std::vector<File> files;  // brought to disk before the checkpoint gets its name
   for (const fs::path& path : growing) files.emplace_back(path, O_RDONLY, FileKind::kOwn);
   for (const auto& [file, tensors] : snapshot.files) {
     const fs::path path = stage / (file + kEnding);
-    make_room(path.parent_path());
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
     const auto metadata = snapshot.metadata.find(file);
     write_safetensors(path, views_of(tensors),
                       metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second,
@@ -326,7 +320,7 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   }
   for (const auto& [file, from] : snapshot.written) {
     const fs::path path = stage / (file + kEnding);
-    make_room(path.parent_path());
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
     rename_file(from, path);
     files.emplace_back(path, O_RDONLY);
     manifest.files[file + kEnding] = checkpoint::digest_of(path);

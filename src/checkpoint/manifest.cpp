@@ -55,9 +55,7 @@ std::int64_t steps(const Json& json, const char* key) { return static_cast<std::
 bool is_file_of_a_checkpoint(const std::string& path) {
   const std::size_t slash = path.find('/');
   if (slash == std::string::npos) return is_name(path) && path != "manifest.json";
-  const std::size_t last = path.rfind('/');  // opponents/POLICY/1.safetensors is the deepest one
-  return is_name(path.substr(0, slash)) && is_name(path.substr(last + 1)) &&
-         (last == slash || is_name(path.substr(slash + 1, last - slash - 1)));
+  return is_name(path.substr(0, slash)) && is_name(path.substr(slash + 1));
 }
 
 void read_info(const Json& json, CheckpointInfo& info) {

@@ -118,7 +118,7 @@ std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec,
                             ": was written by an earlier version of wd, which kept "
                             "opponents in another form: begin a new run with its weights (--warm_start)"));
   for (int k = 1; !config.checkpoint.empty(); ++k) {
-    const fs::path file = folder / policy / concat(k, ".safetensors");
+    const fs::path file = folder / concat(policy, ".", k, ".safetensors");
     if (!fs::exists(file)) break;
     const TensorMetadata metadata = SafetensorsReader(file).metadata();
     const auto said = [&](const char* key) {
@@ -131,6 +131,7 @@ std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec,
     kept.push_back(choose(said("path"), said("policy"), sources, spec, role, policy));
     kept.back().config = *sources.text;
     kept.back().weights = file;
+    kept.back().prefix = concat(k, "/");
     kept.back().source = said("source");
     kept.back().digest = said("digest");
   }
@@ -140,7 +141,7 @@ std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec,
 Policy FrozenPolicy::make(const PolicyBuffers& buffers, int index, int chunk_rows, Device device,
                           Precision precision) const {
   Policy policy(buffers, settings, index, 1, chunk_rows, device, precision);
-  load_weights(policy, weights);
+  load_weights(policy, weights, prefix);
   return policy;
 }
 

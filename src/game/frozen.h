@@ -14,6 +14,7 @@ struct FrozenPolicy {
   std::string path;  // as it was named
   PolicySettings settings;
   std::filesystem::path weights;
+  std::string prefix = "";  // of names in that file
   // What checkpoints keep of it: the folder that was found, a hash of its weights, and its whole configuration.
   std::string source, digest, config;
 

@@ -199,9 +199,11 @@ void OpponentsPlayer::restored() {
 
 void OpponentsPlayer::add_to(Snapshot& snapshot) const {
   for (std::size_t k = 0; k < frozen_.size(); ++k) {
-    const std::string file = concat(kOpponentsFolder, name_, "/", k + 1);
+    const std::string file = concat(kOpponentsFolder, name_, ".", k + 1);
     const FrozenPolicy& origin = frozen_[k]->origin;
-    snapshot.files[file] = host_copies(frozen_[k]->policy.saved());
+    std::vector<NamedTensor> saved = frozen_[k]->policy.saved();
+    for (NamedTensor& named : saved) named.name = concat(k + 1, "/", named.name);
+    snapshot.files[file] = host_copies(saved);
     snapshot.metadata[file] = {{"path", origin.path},
                                {"source", origin.source},
                                {"digest", origin.digest},

@@ -44,7 +44,7 @@ class OpponentsPlayer : public Player {
   // Call this when the rows of a checkpoint are there: replicas whose opponent is in the list no more are the
   // policy's own. Throws UsageError if a row names an opponent that the checkpoint does not hold.
   void restored();
-  // For checkpoints: adds the weights of opponent k as "opponents/POLICY/k", with where they are from.
+  // For checkpoints: adds the weights of opponent k as "opponents/POLICY.k", with where they are from.
   void add_to(Snapshot& snapshot) const;
 
  private:

@@ -22,11 +22,15 @@ void check_finite(const std::filesystem::path& path, const NamedTensor& named) {
 }
 
 // Of a policy whose values are normalized, which weights without such units leave out.
-bool is_unit(const std::string& name) { return name == "value_norm" || name == "value_moments"; }
+bool is_unit(const std::string& name) {
+  return name.ends_with("value_norm") || name.ends_with("value_moments");
+}
 
-std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesystem::path& path) {
+std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesystem::path& path,
+                                      const std::string& prefix) {
   std::vector<TensorForm> forms;
-  for (const NamedTensor& named : policy.saved()) forms.push_back(form_of(named));
+  for (const NamedTensor& named : policy.saved())
+    forms.push_back(form_of({prefix + named.name, named.tensor}));
   for (;;) {
     try {
       return read_tensors(path, forms);
@@ -53,15 +57,15 @@ void check_activation(const Policy& policy, const std::filesystem::path& path) {
 
 }  // namespace
 
-void load_weights(Policy& policy, const std::filesystem::path& path) {
+void load_weights(Policy& policy, const std::filesystem::path& path, const std::string& prefix) {
   if (!std::filesystem::exists(path)) throw UsageError(path.string() + ": there is no such file");
-  const std::vector<NamedTensor> read = read_weights(policy, path);
+  const std::vector<NamedTensor> read = read_weights(policy, path, prefix);
   check_activation(policy, path);
   for (const NamedTensor& named : read) check_finite(path, named);
   const bool has_units = std::ranges::any_of(read, is_unit, &NamedTensor::name);
   if (policy.value_norm().defined() && !has_units) policy.normalize_values();  // values are what they compute
   for (NamedTensor& own : policy.saved()) {
-    const auto found = std::ranges::find(read, own.name, &NamedTensor::name);
+    const auto found = std::ranges::find(read, prefix + own.name, &NamedTensor::name);
     if (found != read.end()) own.tensor.copy_(found->tensor);
   }
   policy.refresh_shadow();

@@ -133,8 +133,8 @@ LISTED = [*ROLES, "--set", "saving.checkpoint_freq=4"]
 
 def kept(run, number=1):
     """Weights and origin of an opponent in the newest checkpoint."""
-    with safe_open(run / "checkpoints" / "latest" / "opponents" / "runner" / f"{number}.safetensors", "numpy") as file:
-        return file.get_tensor("layers.0.weight").tobytes(), file.metadata()
+    with safe_open(run / "checkpoints" / "latest" / "opponents" / f"runner.{number}.safetensors", "numpy") as file:
+        return file.get_tensor(f"{number}/layers.0.weight").tobytes(), file.metadata()
 
 
 def first_layer(run):
@@ -155,7 +155,7 @@ def test_a_list_that_changes_plays_whom_it_names(tmp_path):
     assert set(go_on(f"[{two}, {one}]", 768)) <= {0, 1, 2}
     assert kept(run)[0] == first_layer(two) and kept(run, 2) == (weights_of_one, origin)
     assert set(go_on(f"[self, {two}]", 1024)) <= {0, 1}
-    assert kept(run)[0] == first_layer(two) and not (run / "checkpoints/latest/opponents/runner/2.safetensors").exists()
+    assert kept(run)[0] == first_layer(two) and not (run / "checkpoints/latest/opponents/runner.2.safetensors").exists()
 
 
 def test_a_run_goes_on_without_the_folders_of_its_opponents(tmp_path):
