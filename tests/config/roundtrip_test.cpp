@@ -50,7 +50,7 @@ void expect_same(const PolicySettings& a, const PolicySettings& b) {
 
 void expect_same(const Config& a, const Config& b) {
   const auto& [name, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes,
-               inherited] = a;
+               checkpoint, inherited] = a;
   EXPECT_EQ(name, b.name);
   EXPECT_TRUE(env == b.env);
   EXPECT_TRUE(trainer == b.trainer);
@@ -63,6 +63,7 @@ void expect_same(const Config& a, const Config& b) {
   for (std::size_t p = 0; p < policies.size(); ++p) expect_same(policies[p], b.policies[p]);
   static_cast<void>(origins);  // not settings, but what was said about them
   static_cast<void>(notes);
+  static_cast<void>(checkpoint);
   static_cast<void>(inherited);
 }
 
