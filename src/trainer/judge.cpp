@@ -15,21 +15,21 @@ constexpr double kFreely = 0.01;     // share of all steps that may always be sp
 constexpr double kShare = 0.05;      // the same where the return rises, in passes of the network
 constexpr int kMostPasses = 10;      // a step of training is one pass to act and 3 per epoch
 
-bool is_due(const Candidate& candidate, const Judged& judged) {
-  if (std::isnan(candidate.recent_return)) return false;
-  const auto spent = static_cast<double>(judged.steps), steps = static_cast<double>(candidate.env_steps);
+bool is_due(const Prospect& prospect, const Judged& judged) {
+  if (std::isnan(prospect.recent_return)) return false;
+  const auto spent = static_cast<double>(judged.steps), steps = static_cast<double>(prospect.env_steps);
   if (spent <= kFreely * steps) return true;
   const double wanted = judged.at + kRise * (judged.at - judged.lowest);
-  return candidate.recent_return >= wanted &&
-         spent <= kShare * std::min(1 + 3 * candidate.epochs, kMostPasses) * steps;
+  return prospect.recent_return >= wanted &&
+         spent <= kShare * std::min(1 + 3 * prospect.epochs, kMostPasses) * steps;
 }
 
 }  // namespace
 
-double judge(const Candidate& candidate, double best, Judged& judged, const PlayFresh& play) {
-  if (!(judged.lowest <= candidate.recent_return)) judged.lowest = candidate.recent_return;
-  if (!is_due(candidate, judged)) return std::nan("");
-  judged.at = candidate.recent_return;
+double judge(const Prospect& prospect, double best, Judged& judged, const PlayFresh& play) {
+  if (!(judged.lowest <= prospect.recent_return)) judged.lowest = prospect.recent_return;
+  if (!is_due(prospect, judged)) return std::nan("");
+  judged.at = prospect.recent_return;
   double mean = 0.0, squares = 0.0;
   int n = 0;
   while (n < kMostEpisodes) {

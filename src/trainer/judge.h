@@ -17,7 +17,7 @@ struct FreshEpisodes {
 using PlayFresh = std::function<FreshEpisodes(int first, int episodes)>;
 
 // What the weights promise, and what may be spent on looking.
-struct Candidate {
+struct Prospect {
   double recent_return;  // in training: it lags, so it only says whether looking is worth it; NaN: not known
   std::int64_t env_steps;  // of the training so far
   int epochs;              // AlgorithmTraits::epochs: what a step costs to learn from
@@ -27,6 +27,6 @@ struct Candidate {
 // Looks often while little was spent on it, and otherwise where the return rises: the total is bounded by a
 // share of what training computes. Plays until the mean is known to 3 %, or to be below `best` (NaN: there is
 // none), but at most 100 episodes. Depends on no clock: the same training has the same best checkpoint.
-double judge(const Candidate& candidate, double best, Judged& judged, const PlayFresh& play);
+double judge(const Prospect& candidate, double best, Judged& judged, const PlayFresh& play);
 
 }  // namespace wd

@@ -240,8 +240,8 @@ double Session::return_in_fresh_episodes() {
     return evaluated_at_ == trainer_.counts().iteration ? evaluation_.judged_return : std::nan("");
   if (!options_.play_fresh || trainer_.counts().iteration == 0) return std::nan("");
   const Clock::time_point start = Clock::now();
-  const Candidate candidate{trainer_.return_known() ? trainer_.mean_return(0) : std::nan(""),
-                            trainer_.counts().env_steps, config_.policies[0].algorithm->traits().epochs};
+  const Prospect candidate{trainer_.return_known() ? trainer_.mean_return(0) : std::nan(""),
+                           trainer_.counts().env_steps, config_.policies[0].algorithm->traits().epochs};
   const double found =
       judge(candidate, checkpoints_->best_return(), checkpoints_->judged(), options_.play_fresh);
   evaluation_seconds_ += seconds_since(start);

@@ -24,7 +24,7 @@ struct Play {
     played.steps = 100 * episodes;
     return played;
   }
-  double judged(const Candidate& candidate, double best, Judged& judged) {
+  double judged(const Prospect& candidate, double best, Judged& judged) {
     begun.clear();
     return judge(candidate, best, judged, std::ref(*this));
   }
