@@ -54,17 +54,17 @@ TEST(Metrics, RowTakesDeclaredNamesOnce) {
 }
 
 TEST(Metrics, AnAlgorithmDeclaresItsOwnOnce) {
-  declare_metric("of_this_test", Reduce::kMax, "a help");
-  declare_metric("of_this_test", Reduce::kMax, "a help");
+  declare_metric("of_this_test", "a help", Reduce::kMax);
+  declare_metric("of_this_test", "a help", Reduce::kMax);
   MetricsRow row(kCounts);
   row.add("tagger/of_this_test", 1.0);
   EXPECT_EQ(find_metric("runner/of_this_test")->help, "a help");
   EXPECT_EQ(reduce_of("tagger/of_this_test"), Reduce::kMax);
-  EXPECT_THAT(message_of([] { declare_metric("of_this_test", Reduce::kMin, "a help"); }),
+  EXPECT_THAT(message_of([] { declare_metric("of_this_test", "a help", Reduce::kMin); }),
               HasSubstr("declared already"));
-  EXPECT_THAT(message_of([] { declare_metric("entropy", Reduce::kMean, "another"); }),
+  EXPECT_THAT(message_of([] { declare_metric("entropy", "another", Reduce::kMean); }),
               HasSubstr("declared already"));
-  EXPECT_THAT(message_of([] { declare_metric("of/test", Reduce::kMean, "a help"); }),
+  EXPECT_THAT(message_of([] { declare_metric("of/test", "a help", Reduce::kMean); }),
               HasSubstr("only letters"));
 }
 
