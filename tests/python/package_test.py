@@ -58,7 +58,8 @@ TRAININGS = {
     "sac_entities": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: SAC, %s, model: {input: entities, attention: 1}}}" % MEMORY],
     "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
     "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
-    "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),
+    # With seed 1 two agents are equally far from a third up to rounding in step 22, and the order is of no account.
+    "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table", "--seed", "2"),
     "entities_few": crowd("attention: 1", "--set", "env.use_full_observation=false", "--set", "env.num_other_agents_observed=4"),
     "standardized": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.normalize_input=true"],
     "entities_standardized": crowd("pool: mean, normalize_input: true", *SEES_ITSELF, "--set", "trainer.observations=table"),
