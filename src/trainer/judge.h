@@ -9,7 +9,7 @@
 namespace wd {
 
 // Returns and lengths of so many fresh episodes, whose random numbers follow from `first`, the number of
-// those that were played of these weights before.
+// those that were played of these weights before. NaN: an episode did not end.
 struct FreshEpisodes {
   std::vector<double> returns;
   std::int64_t steps = 0;
@@ -18,7 +18,7 @@ using PlayFresh = std::function<FreshEpisodes(int first, int episodes)>;
 
 // What the weights promise, and what may be spent on looking.
 struct Candidate {
-  double recent_return;    // in training: it lags, so it only says whether looking is worth it; NaN: not known
+  double recent_return;  // in training: it lags, so it only says whether looking is worth it; NaN: not known
   std::int64_t env_steps;  // of the training so far
   int epochs;              // AlgorithmTraits::epochs: what a step costs to learn from
 };

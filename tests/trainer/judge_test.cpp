@@ -44,6 +44,13 @@ TEST(Judge, PlaysUntilTheMeanIsKnown) {
   EXPECT_EQ(play.begun.size(), 10u) << "a hundred episodes are the most";
 }
 
+TEST(Judge, StopsWhereAnEpisodeDoesNotEnd) {
+  Judged judged;
+  Play play{kNone};
+  EXPECT_TRUE(std::isnan(play.judged({300.0, 1'000'000, 1}, 120.0, judged)));
+  EXPECT_THAT(play.begun, ElementsAre(0));
+}
+
 TEST(Judge, StopsOnceTheCandidateIsBelowTheBest) {
   Judged judged;
   Play play{100.0, 20.0};
@@ -66,7 +73,8 @@ TEST(Judge, LooksWhereTheReturnRisesOrLittleWasSpent) {
   EXPECT_EQ(judged.at, 20.1);
   judged.steps = 201;
   EXPECT_TRUE(std::isnan(play.judged({40.0, 1000, 1}, 50.0, judged))) << "the share is spent";
-  EXPECT_EQ(play.judged({40.0, 1000, 3}, 50.0, judged), 50.0) << "a step of 3 epochs costs more to learn from";
+  EXPECT_EQ(play.judged({40.0, 1000, 3}, 50.0, judged), 50.0)
+      << "a step of 3 epochs costs more to learn from";
   judged.steps = 501;
   EXPECT_TRUE(std::isnan(play.judged({80.0, 1000, 100}, 50.0, judged))) << "but not more than ten passes";
   EXPECT_EQ(play.judged({10.0, 50'100, 1}, 50.0, judged), 50.0) << "1 % of all steps may always be spent";
