@@ -75,8 +75,4 @@ class VectorEnv {
   bool begun_ = false;
 };
 
-// For a program that is itself Python: environments that are written in Python use its interpreter, unless the
-// user names another one, and find modules where it does (PYTHONPATH).
-void use_python(const std::string& interpreter, const std::string& modules);
-
 }  // namespace wd

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "wd/experiment.h"
+#include "wd/outside.h"
 #include "wd/trainer.h"
 #include "wd/vector_env.h"
 

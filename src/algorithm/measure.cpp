@@ -72,20 +72,22 @@ double mean_of(const at::Tensor& numbers, const at::Tensor& mask, const ProcessG
 }
 
 Followed returns_followed(const at::Tensor& reward, const at::Tensor& over, const at::Tensor& ended,
-                          double gamma) {
+                          double gamma, const at::Tensor& next) {
   constexpr double kLeft = 0.05;
   const at::Tensor rewards = reward.to(at::kDouble).contiguous(), overs = over.contiguous(),
-                   ends = ended.contiguous();
+                   ends = ended.contiguous(),
+                   cut = next.defined() ? next.to(at::kDouble).contiguous() : at::zeros_like(rewards);
   const Followed followed{at::empty_like(rewards), at::empty(rewards.sizes(), at::kByte)};
   const std::int64_t T = rewards.size(0), N = rewards.size(1);
   const auto* const r = rewards.const_data_ptr<double>();
   auto* const value = followed.value.mutable_data_ptr<double>();
-  std::vector<double> sum(static_cast<std::size_t>(N), 0.0), left(sum.size(), 1.0);  // of the step behind
+  std::vector<double> sum(static_cast<std::size_t>(N)), left(sum.size());  // of the step behind
   for (std::int64_t i = T * N; i-- > 0;) {
     const auto n = static_cast<std::size_t>(i % N);
-    if (ends.const_data_ptr<bool>()[i]) {
-      sum[n] = 0.0;
-      left[n] = overs.const_data_ptr<bool>()[i] ? 0.0 : 1.0;
+    if (i >= (T - 1) * N || ends.const_data_ptr<bool>()[i]) {
+      const bool is_over = overs.const_data_ptr<bool>()[i];
+      sum[n] = is_over ? 0.0 : cut.const_data_ptr<double>()[i];
+      left[n] = is_over || next.defined() ? 0.0 : 1.0;
     }
     value[i] = sum[n] = r[i] + gamma * sum[n];
     left[n] *= gamma;

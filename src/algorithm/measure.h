@@ -51,13 +51,14 @@ double mean_of(const at::Tensor& numbers, const at::Tensor& mask, const ProcessG
 
 // The discounted return that followed each step, and whether it is known: until the episode ended for the
 // agent, or until what is left weighs at most 5 %: so not close to a truncation, or to the end of the T
-// steps.
+// steps, or there only if the episode ends: short of T, that selects by outcome. With `next`, the value after
+// each step, returns are completed with it where they are cut, and all are known.
 struct Followed {
   at::Tensor value, known;  // [T, N] float64, and uint8
 };
-// reward [T, N]; over, ended: StepEnd of each step (kernels/ends.h), [T, N] bool. On the CPU.
+// reward, next [T, N]; over, ended: StepEnd of each step (kernels/ends.h), [T, N] bool. On the CPU.
 Followed returns_followed(const at::Tensor& reward, const at::Tensor& over, const at::Tensor& ended,
-                          double gamma);
+                          double gamma, const at::Tensor& next = {});
 
 // The values of choices that were taken, summed over heads: [n] of values [n, choices of all heads] and
 // actions [n, heads] int32. On the CPU.

@@ -118,14 +118,15 @@ std::vector<std::pair<std::string, double>> RolloutAlgorithm::diagnosis() const 
   return {{"update_ratio", learned_.step_ratio()}, {"dormant_share", dormant}};
 }
 
-// Reads evenly spaced replicas, the same on any number of ranks.
+// Reads evenly spaced replicas, the same on any number of ranks. Rollouts are short: counting only what ended
+// within them would select by outcome.
 double RolloutAlgorithm::overestimation(double gamma, double reward_scale) const {
   constexpr std::int64_t kRows = std::int64_t{1} << 16;
   const std::int64_t E = trajectory_.num_envs(), T = trajectory_.length();
   const std::int64_t every = buffers_.mask.numel() * group_.size() / kRows + 1;
   const std::int64_t first = (every - group_.rank() * E % every) % every;
-  const auto part = [&](const at::Tensor& rows) {
-    return rows.narrow(0, 0, T).slice(1, std::min(first, E), E, every).cpu();
+  const auto part = [&](const at::Tensor& rows, std::int64_t from = 0) {
+    return rows.narrow(0, from, T).slice(1, std::min(first, E), E, every).cpu();
   };
   const at::Tensor mask = part(buffers_.mask), reward = part(buffers_.reward);
   const auto of_agents = [&](const at::Tensor& flags) {
@@ -133,10 +134,10 @@ double RolloutAlgorithm::overestimation(double gamma, double reward_scale) const
   };
   const at::Tensor over =
       of_agents(buffers_.terminated).logical_or(part(buffers_.agent_terminated).ne(0).flatten(1));
-  const Followed followed = returns_followed(reward.flatten(1) * reward_scale, over,
-                                             over.logical_or(of_agents(buffers_.truncated)), gamma);
-  return mean_of(part(buffers_.value).flatten(1) - followed.value, followed.known.mul(mask.flatten(1)),
-                 group_);
+  const Followed followed =
+      returns_followed(reward.flatten(1) * reward_scale, over, over.logical_or(of_agents(buffers_.truncated)),
+                       gamma, part(buffers_.value, 1).flatten(1));
+  return mean_of(part(buffers_.value).flatten(1) - followed.value, mask.flatten(1), group_);
 }
 
 void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& mask, const at::Tensor& out) {

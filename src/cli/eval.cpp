@@ -7,6 +7,7 @@
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/game/endless.h"
 #include "wd/error.h"
 #include "wd/player.h"
 
@@ -27,6 +28,8 @@ Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
 Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   const std::vector<GameSide>& sides = evaluator.sides();
   const std::vector<Episode> episodes = evaluator.play(match);
+  const int longest = std::ranges::max_element(episodes, {}, &Episode::length)->length;
+  if (const std::string text = endless(spec, longest, kLongestPlayed); !text.empty()) throw UsageError(text);
   Json json = {{"players", Json::object()}, {"episodes", episodes.size()}};
   for (std::size_t s = 0; s < sides.size(); ++s) json["players"][sides[s].name] = match.players[s].name();
   json["length"] =

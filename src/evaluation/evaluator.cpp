@@ -4,11 +4,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "src/config/role_names.h"
 #include "src/evaluation/seeds.h"
+#include "src/game/endless.h"
 #include "wd/error.h"
 #include "wd/game.h"
 #include "wd/trainer.h"
@@ -116,11 +118,16 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
     running.length += reset.const_data_ptr<std::uint8_t>()[e] != 0 ? 0 : 1;
     for (std::size_t s = 0; s < rewards.size(); ++s)
       running.returns[s] += rewards[s].const_data_ptr<double>()[e];
-    if (ended.const_data_ptr<std::uint8_t>()[e] == 0 || played.remaining[e] == 0) continue;
+    const bool given_up = !endless(spec_, running.length, kLongestPlayed).empty();
+    if ((ended.const_data_ptr<std::uint8_t>()[e] == 0 && !given_up) || played.remaining[e] == 0) continue;
     for (std::size_t k = 0; k < K; ++k)
       running.statistics.push_back(statistics.const_data_ptr<float>()[e * K + k]);
     episodes.push_back(std::exchange(running, {0, std::vector<double>(sides_.size()), {}}));
     --played.remaining[e];
+    if (!given_up) continue;
+    episodes.back().returns.assign(sides_.size(), std::nan(""));
+    episodes.back().statistics.assign(K, std::nan(""));
+    played.remaining[e] = 0;
   }
 }
 

@@ -67,10 +67,11 @@ class Evaluator {
   Evaluator(const Config& config, const Environment& environment, WeightsSource weights, Device device);
 
   // Plays exactly match.episodes episodes. The number that each replica plays is fixed beforehand, because
-  // taking the first ones to finish would favor short episodes. Actions, and what an environment draws after
-  // a start, use random numbers that no training uses, and the same seed gives every match the same starts.
-  // A recorder sees every step, and ends the match when it is complete. Throws UsageError if a scripted
-  // player is requested and the environment has none.
+  // taking the first ones to finish would favor short episodes. An episode that does not end
+  // (src/game/endless.h) is the last one of its replica, and its numbers are NaN. Actions, and what an
+  // environment draws after a start, use random numbers that no training uses, and the same seed gives every
+  // match the same starts. A recorder sees every step, and ends the match when it is complete. Throws
+  // UsageError if a scripted player is requested and the environment has none.
   std::vector<Episode> play(const Match& match, Recorder* recorder = nullptr);
 
   const std::vector<GameSide>& sides() const { return sides_; }

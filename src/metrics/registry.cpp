@@ -64,8 +64,7 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "critic_dormant_share", "the same of the critics of DDPG, TD3 and SAC"},
     Metric{
         kPolicy, "overestimation",
-        "value less the discounted return that followed, mean over transitions of which that is known (see "
-        "above)"},
+        "value less the discounted return that followed, mean over the transitions that count (see above)"},
     Metric{
         kPolicy, "critics_gap",
         "greatest less least value that one of several critics gives to what was played, mean over at most "

@@ -17,7 +17,6 @@
 #include "src/outside/python_process.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/vector_env.h"
 
 namespace wd {
 namespace outside {

@@ -150,6 +150,10 @@ EpisodeLog::Ended EpisodeLog::take_ended(std::size_t policy) {
   return interval;
 }
 
+int EpisodeLog::longest_running() const {
+  return policies_[0].running_length.remainder(-kUncounted).max().item<int>();
+}
+
 std::vector<double> EpisodeLog::take_statistics() {
   std::vector<double> means;
   for (std::vector<double>& values : statistics_) {

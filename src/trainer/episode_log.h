@@ -35,6 +35,8 @@ class EpisodeLog {
   std::vector<double> take_statistics();
   // The episodes that ended since the last call; returns are of those in which the policy acted itself.
   Ended take_ended(std::size_t policy);
+  // Steps of this rank's longest episode that has not ended. Synchronizes on CUDA.
+  int longest_running() const;
   // The last episodes of every replica of the job.
   const ReturnWindow& window(std::size_t policy) const { return policies_[policy].window; }
 

@@ -67,7 +67,7 @@ struct Trainer::Impl {
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
-  bool straggler_reported = false, dropped_reported = false;
+  bool straggler_reported = false, dropped_reported = false, endless_reported = false;
   std::set<std::size_t> warned;  // policies whose algorithm has warned
   std::set<std::size_t> idle_reported;
   bool memory_awaited = false;  // restore() was called, and read_memory() was not yet

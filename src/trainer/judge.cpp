@@ -41,7 +41,7 @@ double judge(const Prospect& prospect, double best, Judged& judged, const PlayFr
       squares += off * (value - mean);
     }
     const double error = std::sqrt(squares / (n - 1) / n);
-    if (error <= kPrecision * std::abs(mean) || mean + 2.0 * error < best) break;
+    if (!(error > kPrecision * std::abs(mean)) || mean + 2.0 * error < best) break;
   }
   return mean;
 }

@@ -9,7 +9,7 @@
 namespace wd {
 
 // Returns and lengths of so many fresh episodes, whose random numbers follow from `first`, the number of
-// those that were played of these weights before.
+// those that were played of these weights before. NaN: an episode did not end.
 struct FreshEpisodes {
   std::vector<double> returns;
   std::int64_t steps = 0;

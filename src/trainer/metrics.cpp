@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/reduce.h"
 #include "src/base/log.h"
 #include "src/device/device.h"
+#include "src/game/endless.h"
 #include "src/replicas/dropped.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/impl.h"
@@ -101,7 +103,11 @@ void Trainer::Impl::report_idle_policies() {
   }
 }
 
+// Warns once of a policy, and of episodes that do not end: the first worker's will do. Synchronizes on CUDA.
 void Trainer::Impl::report_warnings() {
+  const std::string without_end = endless(replicas.spec(), episodes.longest_running(), kLongEpisode);
+  if (!without_end.empty() && !std::exchange(endless_reported, true) && group.leads())
+    logging::warn(without_end);
   for (std::size_t p = 0; p < learners.size(); ++p) {
     if (warned.contains(p)) continue;
     const std::string text = learners[p].warning();

@@ -20,7 +20,7 @@ inline constexpr int kOpponentWidth = 2, kOpponentAgents = 3;
 // Every third replica begins an episode; the others have player 2 of 4. Word i of player k's actions is
 // 1,000,000 k + i.
 template <typename Memory>
-Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica) {
+Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica, std::uint32_t policy = 1) {
   constexpr std::uint32_t kBlock = 48;
   std::vector<std::byte> blocks(static_cast<std::size_t>(num_envs) * kBlock);
   for (int e = 0; e < num_envs; ++e) {
@@ -38,7 +38,7 @@ Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica
   drawn.num_players = 4;
   drawn.upto = memory.put(std::vector<float>{0.25f, 0.5f, 0.5f, 1.0f});  // player 2 is never drawn
   drawn.key = RandomKey::of(7, Stream::kOpponent);
-  drawn.policy = 1;
+  drawn.policy = policy;
   drawn.now = memory.put(std::vector<std::uint8_t>(n, 2));
   drawn.next = memory.template make<std::uint8_t>(n);
   draw_opponents(memory.queue(), drawn);

@@ -40,5 +40,16 @@ TEST(DrawnOpponents, AreThoseOfTheReplicaOnAnyRank) {
   for (std::size_t e = 0; e < 51; ++e) EXPECT_EQ(all.now[e + 9], half.now[e]) << e;
 }
 
+// Two policies with such lists meet in all pairs, and not only the first of one the first of the other.
+TEST(DrawnOpponents, AreOtherOnesForEachPolicy) {
+  constexpr std::size_t kReplicas = 30'000;
+  const Opponents one = run_opponents(HostMemory(), kReplicas, 0, 1),
+                  other = run_opponents(HostMemory(), kReplicas, 0, 2);
+  double both = 0.0;
+  for (std::size_t e = 0; e < kReplicas; e += 3)
+    both += one.now[e] == 3 && other.now[e] == 3 ? 3.0 / kReplicas : 0.0;
+  EXPECT_NEAR(both, 0.25, 0.02);
+}
+
 }  // namespace
 }  // namespace wd

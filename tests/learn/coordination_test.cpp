@@ -14,11 +14,11 @@
 namespace wd {
 namespace {
 
-struct Candidate {
+struct Contender {
   const char *name, *settings;
 };
 
-const Candidate kLearners[] = {
+const Contender kLearners[] = {
     {"IPPO", "algorithm: IPPO, lr: 5e-3, num_epochs: 4, normalize_value: true, entropy_coeff: 0.05"},
     {"MAPPO",
      "algorithm: MAPPO, lr: 5e-3, num_epochs: 4, normalize_value: true, entropy_coeff: 0.05, model: "
@@ -54,7 +54,7 @@ float paid_in(const std::string& game, int first, int second) {
 }
 
 // What the most likely actions are paid after 40,000 steps.
-float found(const std::string& game, const Candidate& learner, int seed) {
+float found(const std::string& game, const Contender& learner, int seed) {
   const Experiment setup =
       make_setup("payoffs", {"env.game=" + game, "trainer.num_envs=16", "trainer.train_batch_size=400",
                              "trainer.total_steps=40_000", "trainer.seed=" + std::to_string(seed),
@@ -76,7 +76,7 @@ TEST(Coordination, WhatIsFoundBesideTheOptimum) {
   const int seeds = asked == nullptr ? 2 : std::atoi(asked);
   for (const std::string game : {"climbing", "penalty"}) {
     const float optimum = game == "climbing" ? 11.0f : 10.0f, safe = game == "climbing" ? 5.0f : 2.0f;
-    for (const Candidate& learner : kLearners) {
+    for (const Contender& learner : kLearners) {
       std::vector<float> all;
       for (int seed = 1; seed <= seeds; ++seed) all.push_back(found(game, learner, seed));
       std::string shown;

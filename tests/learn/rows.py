@@ -10,7 +10,8 @@ fresh episodes (`wdtrain eval`) or by a metric of its last line, and prints medi
 many seeds meet the target. Without --seeds, seeds are 1 to 10 if a seed took below 30 s when the row was measured, and 1 to
 5 otherwise. It ends with 1 if a median misses its target. `--write` stores what was measured, draws the curve
 (docs/learning/ROW.svg) and rewrites the table; `table` only rewrites the table. `--json` writes it to a file: on a GPU, the
-only way to keep it. `write` stores what such a file has of a CPU.
+only way to keep it. `write` stores what such a file has of a CPU. Both write only what a commit without changes gave, in a
+tree without changes outside of docs/learning.
 The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
@@ -223,7 +224,19 @@ def write_table(rows, docs=DOCS):
     page.write_text(with_table(page.read_text(), rows))
 
 
+def changes_outside(docs):
+    """The changes of the Git tree of `docs` that are not in that folder, a line each."""
+    status = ["git", "-C", docs, "status", "--porcelain", "--", ":/", ":!."]
+    return subprocess.run(status, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def require_a_commit(commit):
+    if not commit or commit.endswith("-dirty"):
+        raise SystemExit(f"the program is of {commit or 'no commit'}, and a row names what it was measured with: build it of a commit without changes")
+
+
 def write(row, measured, curves, rows, docs):
+    require_a_commit(measured["commit"])
     row["measured"] = measured
     save(rows, docs)
     (docs / f"{row['name']}.svg").write_text(
@@ -280,6 +293,8 @@ def main(arguments=None, docs=DOCS):
     if options.command == "table":
         write_table(rows, docs)
         return 0
+    if (options.command == "write" or options.write) and (changed := changes_outside(docs)):
+        raise SystemExit("\n".join(["the tree has changes, and a row names the commit that it was measured with: commit them, and build again", *changed]))
     if options.command == "write":
         write_file(options.file, rows, docs)
         return 0

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -96,6 +97,41 @@ def docs(tmp_path):
     rows.save([copy.deepcopy(TOY)], tmp_path)
     (tmp_path / "README.md").write_text(f"before\n{rows.BEGIN}{rows.END}after\n")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def a_clean_tree(monkeypatch):
+    """These tests also run in a tree with changes."""
+    monkeypatch.setattr(rows, "changes_outside", lambda docs: [])
+    monkeypatch.setattr(rows, "require_a_commit", lambda commit: None)
+
+
+def test_rows_are_written_in_a_clean_tree_only(docs, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    folder = tmp_path / "tree/docs/learning"
+    folder.mkdir(parents=True)
+    git = ["git", "-C", tmp_path / "tree", "-c", "user.name=a", "-c", "user.email=a"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    (folder / "rows.yaml").write_text("written by rows.py")
+    assert rows.changes_outside(folder) == []
+    (tmp_path / "tree/changed.cpp").write_text("")
+    assert rows.changes_outside(folder) == ["?? changed.cpp"]
+    rows.require_a_commit("0123456789ab")
+    for commit in ("0123456789ab-dirty", ""):
+        with pytest.raises(SystemExit, match="build it of a commit"):
+            rows.require_a_commit(commit)
+
+
+def test_a_row_of_a_changed_tree_is_refused_before_it_is_trained(docs, tmp_path, monkeypatch):
+    before = (docs / "rows.yaml").read_text()
+    monkeypatch.setattr(rows, "measure", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(rows, "changes_outside", lambda docs: [" M src/a.cpp"])
+    (tmp_path / "toy.json").write_text("{}")
+    for words in (["run", "toy", "--write"], ["write", str(tmp_path / "toy.json")]):
+        with pytest.raises(SystemExit, match="the tree has changes, .*\n M src/a.cpp"):
+            rows.main(words, docs)
+    assert (docs / "rows.yaml").read_text() == before
 
 
 def test_a_row_is_trained_judged_and_written(docs, capsys):

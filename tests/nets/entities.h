@@ -280,7 +280,8 @@ inline void expect_entities_as_torch(const EntitiesCase& c, Precision precision,
   const auto network = network_maker(layout, model, input_parts(layout), kOutputs, device, precision)();
   const at::Device place = torch_device(device);
   at::Tensor initial = at::zeros({network->num_parameters()}, at::kFloat);
-  network->initialize(initial, kOrthogonal, 1.0, 12);  // with some draws a unit is so near ReLU's kink that bf16 is on its other side
+  // With some draws a unit is so near ReLU's kink that bf16 is on its other side.
+  network->initialize(initial, kOrthogonal, 1.0, 12);
   const at::Tensor parameters = initial.to(place), gradients = at::zeros_like(parameters);
   // As a trajectory stores it: rows are padded.
   at::Tensor stored_rows = at::zeros({kRows, (layout.observation_size + 7) / 8 * 8}, stored);

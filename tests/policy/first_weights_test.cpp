@@ -49,7 +49,7 @@ void expect_no_biases(const Weights& weights) {
 TEST(FirstWeights, OrthogonalOnesHaveTheirGains) {
   for (const auto& [activation, gain] : {std::pair("relu", std::sqrt(2.0)), {"tanh", 5.0 / 3.0}}) {
     for (const bool apart : {false, true}) {
-      const std::string model = concat("init_method: orthogonal, fc_dims: [64, 32], activation: ", activation,
+      const std::string model = concat("init_method: orthogonal, fc_dims: [64, 48], activation: ", activation,
                                        ", separate_value: ", apart ? "true" : "false");
       for (const Weights& weights : first_weights(model)) {
         expect_no_biases(weights);

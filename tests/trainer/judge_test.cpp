@@ -44,6 +44,13 @@ TEST(Judge, PlaysUntilTheMeanIsKnown) {
   EXPECT_EQ(play.begun.size(), 10u) << "a hundred episodes are the most";
 }
 
+TEST(Judge, StopsWhereAnEpisodeDoesNotEnd) {
+  Judged judged;
+  Play play{kNone};
+  EXPECT_TRUE(std::isnan(play.judged({300.0, 1'000'000, 1}, 120.0, judged)));
+  EXPECT_THAT(play.begun, ElementsAre(0));
+}
+
 TEST(Judge, StopsOnceTheCandidateIsBelowTheBest) {
   Judged judged;
   Play play{100.0, 20.0};
