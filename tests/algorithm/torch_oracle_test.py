@@ -593,9 +593,10 @@ def test_gradient_of_a_batch(record):
         scale = tensor.grad.abs().max().item()
         found = record[f"gradient.{name}"]
         if record.bf16 and (record.gsde or any(".norm." in name for name in weights)):
-            # A normalization in float32 is not exact, nor is a variance of the state, so some numbers are rounded the
-            # other way; how many depends on the weights (largest so far: 3.4e-4).
-            assert (found - tensor.grad).abs().max() < 5e-4 * scale, name
+            # A normalization in float32 is not exact, nor is a variance of the state, so a few numbers are rounded to the
+            # other of two neighbors, 2^-8 apart: which ones depends on the weights.
+            error = (found - tensor.grad).abs() / scale
+            assert error.mean() < 2e-4 and error.max() < 2e-3, (name, error.mean(), error.max())
         else:
             torch.testing.assert_close(found, tensor.grad, rtol=1e-4, atol=1e-5 * scale + 1e-9)
 
