@@ -1,10 +1,13 @@
 // spikes.cpp: z-scores over a window of rows.
 #include "src/metrics/spikes.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "src/base/files.h"
 #include "src/base/json.h"
@@ -23,13 +26,17 @@ bool is_watched(std::string_view name) {
 
 struct Moments {
   double mean, deviation;
+  std::size_t count;
 };
-Moments moments_of(const std::deque<double>& values) {
+// Of the numbers; a row in which nothing was learned has none.
+Moments moments_of(const std::deque<double>& rows) {
+  std::vector<double> values;
+  std::ranges::copy_if(rows, std::back_inserter(values), [](double value) { return std::isfinite(value); });
   const auto n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double squares = 0.0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  return {mean, std::sqrt(squares / n)};
+  return {mean, std::sqrt(squares / n), values.size()};
 }
 
 }  // namespace
@@ -39,7 +46,7 @@ SpikeWatch::SpikeWatch(const std::filesystem::path& metrics_file) {
     const nlohmann::json row = parse_json(line);
     if (!row.is_object()) continue;
     for (const auto& [name, value] : row.items())
-      if (is_watched(name) && value.is_number()) remember(name, value.get<double>());
+      if (is_watched(name)) remember(name, value.is_number() ? value.get<double>() : std::nan(""));
   }
 }
 
@@ -57,8 +64,7 @@ std::vector<Spike> SpikeWatch::add_scores(MetricsRow& row) {
   for (const auto& [name, value] : watched) {
     History& history = histories_[name];
     double z = std::numeric_limits<double>::quiet_NaN();
-    if (history.values.size() >= kMinRows) {
-      const auto [mean, deviation] = moments_of(history.values);
+    if (const auto [mean, deviation, count] = moments_of(history.values); count >= kMinRows) {
       if (deviation > 0.0) z = (value - mean) / deviation;
       if (history.quiet > 0) {
         --history.quiet;
@@ -68,7 +74,7 @@ std::vector<Spike> SpikeWatch::add_scores(MetricsRow& row) {
       }
     }
     row.add(name + "_z", z);
-    if (std::isfinite(value)) remember(name, value);
+    remember(name, value);
   }
   return spikes;
 }

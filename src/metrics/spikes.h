@@ -33,7 +33,7 @@ class SpikeWatch {
 
  private:
   struct History {
-    std::deque<double> values;  // the last kWindow, finite
+    std::deque<double> values;  // of the last kWindow rows; NaN: nothing was learned
     std::size_t quiet = 0;      // rows until a spike is reported again
   };
   void remember(const std::string& metric, double value);

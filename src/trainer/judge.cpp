@@ -20,7 +20,7 @@ bool is_due(const Prospect& prospect, const Judged& judged) {
   const auto spent = static_cast<double>(judged.steps), steps = static_cast<double>(prospect.env_steps);
   if (spent <= kFreely * steps) return true;
   const double wanted = judged.at + kRise * (judged.at - judged.lowest);
-  return prospect.recent_return >= wanted &&
+  return prospect.recent_return > wanted &&
          spent <= kShare * std::min(1 + 3 * prospect.epochs, kMostPasses) * steps;
 }
 
