@@ -139,7 +139,6 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
   upto_ = at::tensor(upto).to(torch_device(replicas.device()));
   if (list.kept == 0) return;
   now_called_ = at::full({1 + list.kept}, own_plays_ ? 0 : 1, at::kByte);
-  if (own_plays_) now_called_[0] = 0;
   for (std::size_t k = 0; k < list.before.size(); ++k)
     if (list.before[k] > 0) now_called_[list.before[k]] = static_cast<int>(k) + 1;
 }
