@@ -298,8 +298,8 @@ struct ConfigSources {
   bool shipped = true;                             // false: the environment's own defaults replace NAME.yaml
   // --algorithm: of all policies that learn, over that of files; empty: as they say.
   std::string algorithm = {};
-  // `file` is config.yaml of a run or a checkpoint, perhaps somebody else's: it must be a regular file, and an
-  // environment in Python is started only if this user began such a run, or `env` names it, or `trusted`.
+  // `file` is config.yaml of a run or a checkpoint, perhaps somebody else's: it must be a regular file, and
+  // an environment in Python is started only if this user began such a run, or `env` names it, or `trusted`.
   bool of_run = false;
   bool trusted = false;                   // --trust
   const Spec* spec = nullptr;             // of an environment in Python, which is then not started

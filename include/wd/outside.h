@@ -129,8 +129,8 @@ class OutsideEnvironment : public Environment {
 // before main(), or at its start.
 void register_environment(std::unique_ptr<Environment> (*make)());
 
-// For a program that is itself Python: environments that are written in Python use its interpreter, unless the
-// user names another one, and find modules where it does (PYTHONPATH).
+// For a program that is itself Python: environments that are written in Python use its interpreter, unless
+// the user names another one, and find modules where it does (PYTHONPATH).
 void use_python(const std::string& interpreter, const std::string& modules);
 
 namespace detail {

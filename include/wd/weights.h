@@ -9,9 +9,10 @@
 
 namespace wd {
 
-// Reads all parameters and statistics of the policy, whose names in the file begin with `prefix`. Throws UsageError naming the file if it does not exist,
-// holds other tensors than the policy has, or says that it was trained with another activation;
-// std::runtime_error if it is damaged or a number in it is not finite; the policy is then unchanged.
+// Reads all parameters and statistics of the policy, whose names in the file begin with `prefix`. Throws
+// UsageError naming the file if it does not exist, holds other tensors than the policy has, or says that it
+// was trained with another activation; std::runtime_error if it is damaged or a number in it is not finite;
+// the policy is then unchanged.
 void load_weights(Policy& policy, const std::filesystem::path& path, const std::string& prefix = "");
 
 }  // namespace wd

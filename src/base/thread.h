@@ -9,9 +9,10 @@
 
 namespace wd {
 
-// Starts a thread that the kernel never chooses for a signal to the process: that is for the main thread, which
-// handles it, or blocks it to read it (src/launcher/signals.h). The thread's own faults still reach it. Every
-// thread of the program starts here, but those of `check` in wd/detail/cpu_executor.h, which end with a step.
+// Starts a thread that the kernel never chooses for a signal to the process: that is for the main thread,
+// which handles it, or blocks it to read it (src/launcher/signals.h). The thread's own faults still reach it.
+// Every thread of the program starts here, but those of `check` in wd/detail/cpu_executor.h, which end with a
+// step.
 template <typename Thread = std::thread, typename... Arguments>
 Thread start_thread(Arguments&&... arguments) {
   sigset_t all, before;

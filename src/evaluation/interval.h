@@ -5,8 +5,9 @@
 
 namespace wd {
 
-// The mean, its 95 % confidence interval by Student's t distribution (of zeros and ones: Wilson's, which stays
-// between them), and the sample standard deviation of the values (n - 1). For one value, all but the mean are NaN; for no values, all are NaN.
+// The mean, its 95 % confidence interval by Student's t distribution (of zeros and ones: Wilson's, which
+// stays between them), and the sample standard deviation of the values (n - 1). For one value, all but the
+// mean are NaN; for no values, all are NaN.
 struct Interval {
   double mean, low, high, deviation;
 };

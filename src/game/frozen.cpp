@@ -40,8 +40,8 @@ std::string difference(const Role& there, const Role& here) {
 }
 
 // The policy of another run of this environment that plays for this role: the one of this name, the only one
-// whose spaces are the role's, or the one that is called as the policy here. One that acts there for a role of
-// the same name comes first.
+// whose spaces are the role's, or the one that is called as the policy here. One that acts there for a role
+// of the same name comes first.
 FrozenPolicy choose(const std::string& path, const std::string& named, ConfigSources sources,
                     const Spec& spec, const Role& role, const std::string& policy) {
   sources.spec = &spec;

@@ -15,7 +15,8 @@ struct FrozenPolicy {
   PolicySettings settings;
   std::filesystem::path weights;
   std::string prefix = "";  // of names in that file
-  // What checkpoints keep of it: the folder that was found, a hash of its weights, and its whole configuration.
+  // What checkpoints keep of it: the folder that was found, a hash of its weights, and its whole
+  // configuration.
   std::string source, digest, config;
 
   // The policy in these buffers, whose layout has the settings' state size and streams. `index` tells its

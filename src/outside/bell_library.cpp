@@ -32,8 +32,8 @@ __attribute__((visibility("default"))) int wd_wait(const std::int32_t* word, std
                            milliseconds);
 }
 
-// As soon as the other side of the connection is gone, kills this process and what it has started: its process
-// group, which it leads.
+// As soon as the other side of the connection is gone, kills this process and what it has started: its
+// process group, which it leads.
 __attribute__((visibility("default"))) void wd_end_with(int connection) {
   sigset_t all, before;
   sigfillset(&all);

@@ -116,8 +116,8 @@ PythonProcess::PythonProcess(int number, ProcessOptions options)
                                             std::to_string(memory_.descriptor()),
                                             std::to_string(ends[1]),
                                             std::to_string(options_.spin_microseconds)};
-  // Signals to end are this process's to deal with, also where a service manager sends them to all processes of
-  // a job: they wait until worker.py handles them. The others would stop a process that uses the terminal.
+  // Signals to end are this process's to deal with, also where a service manager sends them to all processes
+  // of a job: they wait until worker.py handles them. The others would stop a process that uses the terminal.
   sigset_t mask;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTTIN, SIGTTOU}) sigaddset(&mask, signal);

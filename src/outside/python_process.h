@@ -41,8 +41,8 @@ class PythonProcess {
 
   // Sends a request and returns the answer. Throws ProcessFailed, after which the process is gone.
   nlohmann::json call(const nlohmann::json& request, int descriptor = -1);
-  // Lets it close the environments of a room, and waits until it has, at most 10 s from `begun` on. Both throw
-  // ProcessFailed.
+  // Lets it close the environments of a room, and waits until it has, at most 10 s from `begun` on. Both
+  // throw ProcessFailed.
   void begin_close(int room, Clock::time_point begun);
   void end_close(int room, Clock::time_point begun);
   // The next bytes, which follow an answer.

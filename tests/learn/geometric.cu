@@ -1,5 +1,5 @@
-// geometric.cu: pays 1 a step and ends with a probability of its own at every step, whatever is done: the value
-// of every state is 1 / (1 - gamma (1 - end)).
+// geometric.cu: pays 1 a step and ends with a probability of its own at every step, whatever is done: the
+// value of every state is 1 / (1 - gamma (1 - end)).
 #include <wd/env.h>
 
 struct Geometric {
