@@ -23,22 +23,25 @@ struct OutsideStep {
   std::uint8_t* in_game = nullptr;      // [num_agents], after the step
   std::uint8_t* action_mask = nullptr;  // of the roles that have masks
   float* streams = nullptr;             // rows of Spec::streams, one after another
+  // Spec::statistics of the episode so far, read where it ends; NaN: the episode does not say.
+  float* statistics = nullptr;
 };
 
 // Where the agents of a game are in arrays over all of them.
 class OutsideLayout {
  public:
-  // Throws UsageError if the specification has a table, streams other than float32 of replicas, statistics,
-  // or agents that are paid after leaving: environments outside have none.
+  // Throws UsageError if the specification has a table, streams other than float32 of replicas, statistics of
+  // roles, or agents that are paid after leaving: environments outside have none.
   explicit OutsideLayout(const Spec& spec);
 
-  // The memory of a replica: the header, and whether each agent is in the game.
+  // The memory of a replica: the header, whether each agent is in the game, and the statistics.
   StateLayout state() const;
   int num_agents() const { return static_cast<int>(agents_.size()); }
   int observations() const { return observations_; }  // numbers of all agents
   int actions() const { return actions_; }            // words of all agents
   int choices() const { return choices_; }            // of the agents that have masks
   int streams() const { return streams_; }            // numbers of all streams
+  int statistics() const { return static_cast<int>(statistics_.size()); }
 
   // Whether the next step of a replica resets it.
   static bool resets(const StateLayout& layout, const StepView& view, int replica);
@@ -58,6 +61,7 @@ class OutsideLayout {
     int observation, observation_size, action, action_width, mask, mask_width;  // mask: -1: none
   };
   std::vector<Agent> agents_;
+  std::vector<std::string> statistics_;
   int observations_ = 0, actions_ = 0, choices_ = 0, action_width_ = 0, streams_ = 0;
 };
 
@@ -130,8 +134,10 @@ class OutsideEnvironment : public Environment {
 void register_environment(std::unique_ptr<Environment> (*make)());
 
 // For a program that is itself Python: environments that are written in Python use its interpreter, unless
-// the user names another one, and find modules where it does (PYTHONPATH).
-void use_python(const std::string& interpreter, const std::string& modules);
+// the user names another one, and find modules where it does (PYTHONPATH). `look` is called several times a
+// second while one of them is waited for: what it throws ends the wait, and the process.
+void use_python(const std::string& interpreter, const std::string& modules,
+                const std::function<void()>& look = {});
 
 namespace detail {
 std::vector<EnvironmentRow> registered_environments();

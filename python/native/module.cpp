@@ -209,7 +209,15 @@ NB_MODULE(_native, m) {
   m.attr("WRONG") = static_cast<int>(kWrong);
   m.attr("OTHER_TYPE") = static_cast<int>(kOtherType);
   nb::exception<wd::UsageError>(m, "UsageError", nb::module_::import_("wdtrain.files").attr("UsageError"));
-  m.def("use_python", &wd::use_python, "interpreter"_a, "modules"_a);
+  m.def(
+      "use_python",
+      [](const std::string& interpreter, const std::string& modules) {
+        wd::use_python(interpreter, modules, [] {  // Ctrl-C
+          const nb::gil_scoped_acquire locked;
+          if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        });
+      },
+      "interpreter"_a, "modules"_a);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<Env>(m, "Env")
       .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),

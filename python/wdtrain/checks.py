@@ -100,20 +100,6 @@ def first_difference(name, a, b):
     return f"{name} {index(wrong[0])}is {a[wrong[0]]} and then {b[wrong[0]]}" if a.shape == () or wrong[0] else f"{name} is {a} and then {b}"
 
 
-def draw(actor, mask, random):
-    """Words of a random legal action: integers, or the bits of float32."""
-    if actor.heads is None:
-        bounds = [(-1.0 if low is None else low, 1.0 if high is None else high) for low, high in actor.bounds]
-        numbers = np.array([random.uniform(min(low, high), max(low, high)) for low, high in bounds], np.float32)
-        return numbers.view(np.int32)
-    words, at = np.zeros(actor.width, np.int32), 0
-    for k, choices in enumerate(actor.heads):
-        legal = np.arange(choices) if mask is None else np.flatnonzero(mask[at : at + choices])
-        words[k] = random.choice(legal) if len(legal) else 0
-        at += choices
-    return words
-
-
 # --- one environment ------------------------------------------------------------------------------------------------------------------
 
 
@@ -140,15 +126,10 @@ def of(agent):
 class Game:
     """An environment of either kind, which says what is wrong with what it returns."""
 
-    def __init__(self, worker, request):
-        self.made = worker.make(request["environment"], request["kwargs"])
-        self.env, self.several = self.made.env, isinstance(self.made, worker.Several)
-        self.limit = None
-        if self.several:
-            self.agents = {agent: (observer, actor) for _, agents, observer, actor in self.made.roles for agent in agents}
-        else:
-            self.agents = {None: (self.made.observer, self.made.actor)}
-            self.limit = self.env.spec and self.env.spec.max_episode_steps
+    def __init__(self, worker, request, made=None):
+        self.made = made or worker.make(request)
+        self.env, self.several, self.agents = self.made.env, isinstance(self.made, worker.Several), self.made.all_agents()
+        self.limit = self.made.limit
         # env.time_limit, after which wdtrain begins another episode.
         self.cut = request.get("time_limit") or math.inf
         self.live = []
@@ -251,15 +232,16 @@ class Game:
         """[choices] 0 or 1, or None."""
         observer, actor = self.agents[agent]
         info = moment.infos.get(agent)
-        mask = moment.observations[agent]["action_mask"] if observer.has_mask else info.get("action_mask") if isinstance(info, dict) else None
-        if mask is None or actor.heads is None:
+        method = self.made.mask_method
+        mask = moment.observations[agent]["action_mask"] if observer.has_mask else method() if method else info.get("action_mask") if isinstance(info, dict) else None
+        if not actor.heads or (mask is None and not hasattr(actor, "inner")):
             return None
         row = np.zeros(actor.choices, np.uint8)
         actor.read_mask(mask, row)
         return row
 
     def actions(self, moment, random):
-        return {agent: self.agents[agent][1].read(draw(self.agents[agent][1], self.mask(agent, moment), random)) for agent in moment.live}
+        return {agent: self.agents[agent][1].read(self.agents[agent][1].draw(self.mask(agent, moment), random)) for agent in moment.live}
 
     def close(self):
         self.env.close()
@@ -349,7 +331,7 @@ class Survey:
             known[:] = min(known[0], low), max(known[1], high)
 
     def role(self, agent):
-        return next((name for name, agents, *_ in self.game.made.roles if agent in agents), agent)
+        return next((name for name, members in self.game.made.roles if agent in [one for one, *_ in members]), agent)
 
     def play(self, steps, seconds, seed):
         """Plays at random until an episode has ended after `steps` steps, or the time is over."""
@@ -594,8 +576,10 @@ class Original:
     """One environment, stepped by the code that training uses. Its state is read by the names of our fields."""
 
     def __init__(self, worker, request):
-        self.worker, made = worker, worker.make(request["environment"], request["kwargs"])
-        self.description = made.describe()
+        self.worker, made = worker, worker.make(request)
+        infos = Game(worker, request, made).reset(0).infos
+        made.mask_in_info = any("action_mask" in info for info in infos.values())
+        self.description = worker.form_of(made) | {"time_limit": made.limit, "statistics": []}
         self.kinds = [(count, actor, mask) for count, _, actor, mask in worker.kinds_of(made)]
         widths, offsets, at = worker.widths_of(made), {}, 0
         for name, (dtype, several) in worker.ARRAYS.items():
@@ -646,7 +630,7 @@ class Original:
         for count, actor, choices in self.kinds:
             for _ in range(count):
                 mask = arrays.masks[0, mask_at : mask_at + choices] if choices else None
-                words = draw(actor, mask, self.random)
+                words = actor.draw(mask, self.random)
                 arrays.actions[0, at : at + actor.width] = words
                 actions += (words if actor.heads else words.view(np.float32)).tolist()
                 at, mask_at = at + actor.width, mask_at + choices
@@ -679,6 +663,20 @@ def numbers_of(value):
 def plain(values):
     """Numbers as JSON knows them; others are text."""
     return [one if math.isfinite(one) else str(one) for one in map(float, values)]
+
+
+def form_fault(worker, made):
+    """What is wrong with the form of what an environment returns, which has raised something else because of it; empty: nothing."""
+    game, random = Game(worker, {}, made), np.random.default_rng(0)
+    try:
+        moment = game.reset(0)
+        for _ in range(FEW):
+            moment = game.step(game.actions(moment, random)) if game.live else game.reset()
+    except FaultError as fault:
+        return str(fault)
+    except Exception:
+        return ""
+    return ""
 
 
 class Checks:

@@ -8,10 +8,13 @@ What a step returns are the buffers that the next step overwrites: clone what yo
 """
 
 import dataclasses
+import json
 import os
 import sys
 
 import numpy as np
+
+from wdtrain.files import UsageError
 
 MODES = ("next_step", "same_step", "disabled")  # as wd::AutoReset
 DEVICES = "auto, cpu, cuda or cuda:N"
@@ -53,14 +56,21 @@ def make(name, num_envs=None, *, device="auto", seed=1, autoreset_mode="next_ste
     return VectorEnv(game)
 
 
-def text_of(value):
-    """A parameter's value, as YAML."""
-    if isinstance(value, bool | np.bool_):
+def text_of(value, exact=False):
+    """A parameter's value, as YAML. exact: as arguments of a user's function (env.kwargs), in which texts are never anything else."""
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(text_of, value)) + "]"
+        return "[" + ", ".join(text_of(one, exact) for one in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {text_of(one)}" for key, one in value.items()) + "}"
+        pairs = ((json.dumps(str(key)) if exact else key, text_of(one, exact or key == "kwargs")) for key, one in value.items())
+        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+    if exact and not isinstance(value, str | int | float | None):
+        raise UsageError(f"kwargs: {value!r} is a {type(value).__name__}: numbers, texts, None, lists and dictionaries reach another process")
+    if exact:
+        return json.dumps(value)
     return "none" if value is None else str(value)
 
 
@@ -107,7 +117,7 @@ class Game:
         if kind not in ("auto", "cpu", "cuda") or (index and (kind != "cuda" or not index.isdecimal())):
             raise module.UsageError(f"device {device!r} is not {DEVICES}")
         module.use_python(sys.executable, modules())
-        lines = [f"trainer.device={kind}", *settings, *(f"env.{key}={text_of(value)}" for key, value in params.items())]
+        lines = [f"trainer.device={kind}", *settings, *(f"env.{key}={text_of(value, key == 'kwargs')}" for key, value in params.items())]
         self.name, self.num_envs, self.seed, self.mode = name, int(num_envs), checked_seed(seed), mode
         self.arguments = {"device": device, "settings": tuple(settings), "params": params}
         self.native = module.Env(name, lines, self.num_envs, self.seed, MODES.index(mode), int(index or 0))

@@ -18,6 +18,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 
 try:
@@ -32,6 +33,9 @@ WAIT_MILLISECONDS = 1000
 MOST_ROLES = 8
 STOPS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 LONGEST_TEXT = 20_000  # of an exception
+MOST_NUMBERS = 1 << 24  # of an observation, choices of an action
+MOST_STATISTICS = 16  # wd::kMaxStatistics
+FEW_STEPS, MOST_STEPS, PLAY_SECONDS = 20, 1000, 5.0  # of the play that finds statistics: always; at most; beyond FEW_STEPS
 SHAPE = operator.attrgetter("shape")
 
 
@@ -77,8 +81,8 @@ class Observer:
             space = spaces.Dict({key: inner for key, inner in space.spaces.items() if key != "action_mask"})
         self.parts = parts_of(space)
         self.size = sum(part[3] for part in self.parts)
-        if self.size == 0:
-            raise RefusedError("an observation has no numbers")
+        if not 0 < self.size <= MOST_NUMBERS:
+            raise RefusedError("an observation has no numbers" if self.size == 0 else f"an observation has {self.size:,} numbers, and may have {MOST_NUMBERS:,}")
         self.plain = len(self.parts) == 1 and not self.parts[0][1] and self.parts[0][2] == "numbers" and len(self.parts[0][4]) == 1
         self.shape = self.parts[0][4]
         self.write = self.write_row if self.plain else self.write_parts
@@ -115,6 +119,8 @@ class Observer:
         value = np.asarray(value)
         if value.shape != shape:
             raise ValueError(f"the observation {name!r} has the shape {value.shape}, and the space says {shape}")
+        if value.dtype.kind not in "biuf":
+            raise ValueError(f"the observation {name!r} is an array of {value.dtype}, and must be one of numbers")
         return value
 
     @staticmethod
@@ -126,45 +132,82 @@ class Observer:
 
 
 class Actor:
-    """Reads actions of one space from words."""
+    """Reads actions of one space from words: [..., width], of one agent or of many."""
 
     def __init__(self, space):
         from gymnasium import spaces
 
-        self.heads = self.bounds = None
-        self.start = 0
-        if isinstance(space, spaces.Discrete):
-            self.heads, self.start = [int(space.n)], int(space.start)
-            # As the space samples them: env.step() may ask for their type.
-            self.read = lambda words: np.int64(words[0]) + self.start
-        elif isinstance(space, spaces.MultiDiscrete):
-            shape, start, dtype = space.shape, np.asarray(getattr(space, "start", np.zeros(space.shape))).astype(np.int64), space.dtype
-            self.heads = [int(n) for n in np.ravel(space.nvec)]
-            self.read = lambda words: (words.reshape(shape) + start).astype(dtype)
-        elif isinstance(space, spaces.MultiBinary):
-            shape, dtype = space.shape, space.dtype
-            self.heads = [2] * math.prod(shape)
-            self.read = lambda words: words.reshape(shape).astype(dtype)
-        elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-            shape, dtype = space.shape, space.dtype
-            low, high = np.ravel(space.low).astype(float), np.ravel(space.high).astype(float)
-            if np.isnan([low, high]).any():
-                raise RefusedError(f"the action has the bounds {low.tolist()} and {high.tolist()}: give numbers, or infinity where there is no bound")
-            self.bounds = [[None if math.isinf(a) else a, None if math.isinf(b) else b] for a, b in zip(low, high, strict=True)]
-            self.read = lambda words: words.view(np.float32).reshape(shape).astype(dtype)
-        else:
-            kind = f"{type(space).__name__} of {space.dtype}" if isinstance(space, spaces.Box) else type(space).__name__
-            raise RefusedError(f"the action is a {kind}, and can be Discrete, MultiDiscrete, MultiBinary or a Box of floats: convert it with a wrapper")
-        if not (self.heads or self.bounds):
-            raise RefusedError("an action has no numbers")
+        self.heads, self.bounds = [], []
+        self.read = self.reader(space, "action")
+        if self.heads and self.bounds:
+            raise RefusedError("the action has choices and numbers at once, which is not supported: make choices of the numbers, or numbers of the choices")
         self.width = len(self.heads or self.bounds)
-        self.choices = sum(self.heads or [])
+        if not self.width:
+            raise RefusedError("an action has no numbers")
+        self.choices = sum(self.heads)
+        if self.choices > MOST_NUMBERS:
+            raise RefusedError(f"an action has {self.choices:,} choices, and may have {MOST_NUMBERS:,}")
+        self.plain = not isinstance(space, spaces.Dict | spaces.Tuple)
+
+    def reader(self, space, name):
+        """A function that makes an action of words, as the space samples it: env.step() may ask for types. Adds heads or bounds."""
+        from gymnasium import spaces
+
+        if isinstance(space, spaces.Dict):
+            parts = {key: self.reader(inner, f"{name}.{key}") for key, inner in space.spaces.items()}
+            return lambda words: {key: read(words) for key, read in parts.items()}
+        if isinstance(space, spaces.Tuple):
+            several = [self.reader(inner, f"{name}.{k}") for k, inner in enumerate(space.spaces)]
+            return lambda words: tuple(read(words) for read in several)
+        begin, start = len(self.heads) + len(self.bounds), getattr(space, "start", 0)
+        shape, dtype = getattr(space, "shape", None), getattr(space, "dtype", None)
+        if isinstance(space, spaces.Discrete):
+            self.heads.append(int(space.n))
+            return lambda words: words[..., begin].astype(np.int64) + int(start)
+        if isinstance(space, spaces.Box) and np.issubdtype(dtype, np.floating):
+            low, high = space.low, space.high
+            if np.isnan([low, high]).any():
+                raise RefusedError(f"the {name} has the bounds {low.tolist()} and {high.tolist()}: give numbers, or infinity where there is no bound")
+            self.bounds += [[None if math.isinf(a) else a, None if math.isinf(b) else b] for a, b in zip(np.ravel(low).tolist(), np.ravel(high).tolist(), strict=True)]
+            end = len(self.bounds)
+            # Bounds of float64 are no numbers of float32: what is at them must be in the space.
+            return lambda words: np.minimum(np.maximum(words[..., begin:end].view(np.float32).astype(dtype).reshape(words.shape[:-1] + shape), low), high)
+        if isinstance(space, spaces.MultiDiscrete):
+            self.heads += np.ravel(space.nvec).tolist()
+        elif isinstance(space, spaces.MultiBinary):
+            self.heads += [2] * math.prod(shape)
+        elif isinstance(space, spaces.Box):
+            low, high = np.ravel(space.low).tolist(), np.ravel(space.high).tolist()
+            self.heads += [int(b) - int(a) + 1 for a, b in zip(low, high, strict=True)]
+            if max(self.heads, default=0) > MOST_NUMBERS:
+                raise RefusedError(f"the {name} is a Box of {dtype} with {max(self.heads):,} choices: give it smaller bounds, or make it a Box of floats")
+            start = space.low
+        else:
+            raise RefusedError(
+                f"the {name} is a {type(space).__name__}, and can be Discrete, MultiDiscrete, MultiBinary, Box, or a Dict or Tuple of these: convert it with a wrapper"
+            )
+        end, start = len(self.heads), np.asarray(start, np.int64)
+        return lambda words: (words[..., begin:end].reshape(words.shape[:-1] + shape) + start).astype(dtype)
+
+    def draw(self, mask, random):
+        """Words of a random legal action: integers, or the bits of float32."""
+        if self.bounds:
+            bounds = [(-1.0 if low is None else low, 1.0 if high is None else high) for low, high in self.bounds]
+            return np.array([random.uniform(min(low, high), max(low, high)) for low, high in bounds], np.float32).view(np.int32)
+        words, at = np.zeros(self.width, np.int32), 0
+        for k, choices in enumerate(self.heads):
+            legal = np.arange(choices) if mask is None else np.flatnonzero(mask[at : at + choices])
+            words[k] = random.choice(legal) if len(legal) else 0
+            at += choices
+        return words
 
     def read_mask(self, mask, row):
         """A mask by Gymnasium's and PettingZoo's conventions: an array, or for several heads a tuple of arrays."""
         if mask is None:
             row[:] = 1
             return
+        if isinstance(mask, dict):
+            mask = tuple(mask.values())
         if isinstance(mask, tuple | list) and len(self.heads) > 1:
             mask = np.concatenate([np.ravel(one) for one in mask])
         mask = np.ravel(np.asarray(mask))
@@ -177,7 +220,7 @@ class Actor:
 
 
 def maker(name, kwargs):
-    """A function without arguments that makes the environment of this name."""
+    """A function that makes the environment of this name; its arguments go to the function of the user."""
     kind, _, rest = name.partition(":")
     gymnasium = need("gymnasium")
     # A module that is named here is the working folder's, if it is there; others are looked up there last, so that none hides what gymnasium imports.
@@ -231,9 +274,11 @@ def imported(*names):
     raise RefusedError(f"{missing}, in {sys.executable} (names are looked up in the working folder, too): install it, or name another Python with env.python")
 
 
-def make(name, kwargs, pictures=False):
+def make(request, pictures=False):
+    """The environment that a request of wdtrain describes."""
     need("numpy")
     Env = need("gymnasium").Env
+    name, kwargs = request["environment"], json.loads(request["kwargs"] or "{}")
     function = maker(name, kwargs)
     if pictures and "render_mode" not in kwargs:
         try:
@@ -242,10 +287,20 @@ def make(name, kwargs, pictures=False):
             env = function()
     else:
         env = function()
+    for wrapper in request["wrappers"]:
+        module, _, attribute = wrapper.rpartition(".")
+        function = getattr(imported(module), attribute, None) if module else None
+        if not callable(function):
+            raise RefusedError(f"env.wrappers: {wrapper!r} is not found: give MODULE.CLASS, as gymnasium.wrappers.FlattenObservation")
+        env = function(env)
     if isinstance(env, Env):
-        return Single(env)
+        env = Listed(env) if is_listed(env) else env
+        if not isinstance(env, Listed):
+            if request["one_role"]:
+                raise RefusedError("env.one_role is for environments with several agents, and this one has one")
+            return Single(env)
     if hasattr(env, "possible_agents") and hasattr(env, "observation_space") and hasattr(env, "step") and not hasattr(env, "agent_iter"):
-        return Several(env)
+        return Several(env, request["one_role"])
     if hasattr(env, "agent_iter"):
         raise RefusedError("it is an AECEnv, whose agents take turns: convert it with pettingzoo.utils.conversions.aec_to_parallel")
     raise RefusedError(f"{name} gives a {type(env).__name__}, and must give a gymnasium.Env or a pettingzoo.ParallelEnv")
@@ -267,9 +322,142 @@ def different(names):
 def number(reward):
     """A reward that numpy does not take: an array with one number counts as one, as for gymnasium."""
     try:
+        if isinstance(reward, str | bytes):
+            raise TypeError
         return float(np.asarray(reward).item())
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"the reward is {reward!r:.200}, of type {type(reward).__name__}, and must be a number: return float(...)") from error
+
+
+def is_listed(env):
+    """Whether it has several agents in EPyMARL's form: Tuple spaces, and rewards in a list."""
+    from gymnasium.spaces import Tuple
+
+    if not (isinstance(env.action_space, Tuple) and isinstance(env.observation_space, Tuple)) or len(env.action_space) != len(env.observation_space):
+        return False
+    env.reset(seed=0)
+    return np.shape(env.step(env.action_space.sample())[1]) == (len(env.action_space),)
+
+
+class Listed:
+    """An environment in EPyMARL's form, as a pettingzoo.ParallelEnv."""
+
+    def __init__(self, env):
+        self.env, self.agents, self.possible_agents = env, [], [f"agent_{k}" for k in range(len(env.action_space))]
+        self.spec, self.render, self.close = env.spec, env.render, env.close
+
+    @property
+    def unwrapped(self):
+        return self.env.unwrapped
+
+    def observation_space(self, agent):
+        return self.env.observation_space[self.possible_agents.index(agent)]
+
+    def action_space(self, agent):
+        return self.env.action_space[self.possible_agents.index(agent)]
+
+    def by_agent(self, values):
+        return dict(zip(self.possible_agents, values, strict=True))
+
+    def reset(self, seed=None):
+        observations, info = self.env.reset(seed=seed)
+        self.agents = list(self.possible_agents)
+        return self.by_agent(observations), self.by_agent([info] * len(self.agents))
+
+    def step(self, actions):
+        observations, rewards, terminated, truncated, info = self.env.step(tuple(actions[agent] for agent in self.possible_agents))
+        ends = [bool(np.all(flag)) for flag in (terminated, truncated)]  # one for all agents, or one for each: the game ends with the last
+        everyone, self.agents = self.agents, [] if any(ends) else self.agents
+        return self.by_agent(observations), self.by_agent(rewards), *(dict.fromkeys(everyone, end) for end in ends), self.by_agent([info] * len(everyone))
+
+
+class Padded:
+    """Observer or actor of an agent in env.one_role: `inner`, and how many numbers or which heads and bounds all agents share.
+
+    Observations are followed by zeros, and by which agent it is (one of `agents`), as by supersuit.pad_observations_v0 and agent_indicator_v0;
+    choices that the agent does not have are masked.
+    """
+
+    def __init__(self, inner, shared, agents=1, index=0):
+        self.inner, self.shared, self.agents, self.index = inner, shared, agents, index
+
+    @staticmethod
+    def observers(observers):
+        size = max(one.size for one in observers)
+        return [Padded(one, size, len(observers), k) for k, one in enumerate(observers)]
+
+    @staticmethod
+    def actors(actors):
+        if len({bool(one.heads) for one in actors}) > 1:
+            raise RefusedError("env.one_role: some agents have choices, and others numbers: one policy cannot act for both")
+        heads = [max(some) for some in itertools.zip_longest(*(one.heads for one in actors), fillvalue=1)]
+        sides = itertools.zip_longest(*(one.bounds for one in actors), fillvalue=None)
+        bounds = [[pick(one[k] for one in some if one) for k, pick in enumerate((lowest, highest))] for some in sides]
+        return [Padded(one, heads or bounds) for one in actors]
+
+    @property
+    def has_mask(self):
+        return self.inner.has_mask
+
+    @property
+    def parts(self):
+        return [("observation", (), "numbers", self.shared, ()), ("agent_id", (), "numbers", self.agents, ())]
+
+    @property
+    def size(self):
+        return self.shared + self.agents
+
+    def write(self, observation, row):
+        row[:] = 0
+        self.inner.write(observation, row[: self.inner.size])
+        row[self.shared + self.index] = 1
+
+    @property
+    def heads(self):
+        return self.shared if self.inner.heads else []
+
+    @property
+    def bounds(self):
+        return self.shared if self.inner.bounds else []
+
+    @property
+    def width(self):
+        return len(self.shared)
+
+    @property
+    def choices(self):
+        return sum(self.heads)
+
+    def read(self, words):
+        return self.inner.read(words[..., : self.inner.width])
+
+    def read_mask(self, mask, row):
+        own, at, begin = np.empty(self.inner.choices, np.uint8), 0, 0
+        self.inner.read_mask(mask, own)
+        row[:] = 0
+        for choices, mine in itertools.zip_longest(self.shared, self.inner.heads):
+            row[at : at + (mine or 1)] = own[begin : begin + mine] if mine else 1
+            at, begin = at + choices, begin + (mine or 0)
+
+    def draw(self, mask, random):
+        return Actor.draw(self, mask, random)
+
+
+def lowest(sides):
+    return None if None in (known := list(sides)) else min(known)
+
+
+def highest(sides):
+    return None if None in (known := list(sides)) else max(known)
+
+
+def mask_method(env):
+    """sb3-contrib's action_masks() of an environment, which wrappers may hide; None: it has none."""
+    while env is not None:
+        if callable(method := getattr(env, "action_masks", None)):
+            return method
+        env = getattr(env, "env", None)
+    return None
 
 
 class Single:
@@ -278,61 +466,65 @@ class Single:
     def __init__(self, env):
         self.env = env
         self.observer, self.actor = Observer(env.observation_space), Actor(env.action_space)
-        self.mask_in_info, self.state_size = False, 0
+        self.mask_method = mask_method(env) if self.actor.heads and not self.observer.has_mask else None
+        self.mask_in_info, self.state_size, self.names = False, 0, ["agent"]
+        self.limit = env.spec and env.spec.max_episode_steps
 
-    def describe(self):
-        spec = self.env.spec
-        _, info = self.env.reset(seed=0)
-        self.mask_in_info = isinstance(info, dict) and "action_mask" in info
-        return {"roles": roles_of(self, ["agent"]), "time_limit": spec and spec.max_episode_steps, "state": 0}
+    def all_agents(self):
+        return {None: (self.observer, self.actor)}
 
 
 class Several:
-    """A pettingzoo.ParallelEnv."""
+    """A pettingzoo.ParallelEnv. one_role: all agents in one, by padded observations and actions."""
 
-    def __init__(self, env):
-        self.env, self.agents = env, list(env.possible_agents)
-        if not self.agents:
+    def __init__(self, env, one_role=False):
+        self.env, agents = env, list(env.possible_agents)
+        if not agents:
             raise RefusedError("possible_agents is empty: it must name all agents that there may be")
-        forms = {}
-        self.members = {}  # of each role, by (stem, spaces)
-        for agent in self.agents:
+        if len(set(agents)) < len(agents):
+            raise RefusedError(f"possible_agents names an agent twice: {agents}")
+        forms, members = {}, {}  # members: of each role, by (stem, spaces)
+        for agent in agents:
             spaces = env.observation_space(agent), env.action_space(agent)
             stem = re.sub(r"_?\d+$", "", str(agent)) or "agent"
             key = next((key for key, (known, *_) in forms.items() if key[0] == stem and known == spaces), (stem, len(forms)))
             if key not in forms:
                 forms[key] = (spaces, Observer(spaces[0]), Actor(spaces[1]))
-            self.members.setdefault(key, []).append(agent)
-        stems = [stem for stem, _ in forms]
-        self.roles = []  # (name, agents, observer, actor)
-        for key, (_, observer, actor) in forms.items():
+            members.setdefault(key, []).append(agent)
+        if one_role:
+            kinds = {agent: forms[key][1:] for key, some in members.items() for agent in some}
+            padded = zip(Padded.observers([kinds[agent][0] for agent in agents]), Padded.actors([kinds[agent][1] for agent in agents]), strict=True)
+            self.roles = [("agent", list(zip(agents, *zip(*padded, strict=True), strict=True)))]
+        else:
+            stems = [stem for stem, _ in forms]
             # Agents with one stem and different spaces are roles of their own.
-            name = key[0] if stems.count(key[0]) == 1 else f"{key[0]}_of_{self.members[key][0]}"
-            self.roles.append((name_of(name), self.members[key], observer, actor))
-        self.roles = [(name, *rest) for name, (_, *rest) in zip(different(role[0] for role in self.roles), self.roles, strict=True)]
+            names = [key[0] if stems.count(key[0]) == 1 else f"{key[0]}_of_{members[key][0]}" for key in forms]
+            names = different(map(name_of, names))
+            self.roles = [(name, [(agent, *forms[key][1:]) for agent in members[key]]) for name, key in zip(names, forms, strict=True)]
+        self.names = [name for name, _ in self.roles]
         if len(self.roles) > MOST_ROLES:
             raise RefusedError(
-                f"its agents have {len(self.roles)} different kinds, and at most {MOST_ROLES} are possible: give agents the same spaces "
-                "(supersuit.pad_observations_v0, pad_action_space_v0), or names that differ only in a number at the end"
+                f"its agents have {len(self.roles)} different kinds, and at most {MOST_ROLES} are possible: set env.one_role=true, "
+                "or give agents names that differ only in a number at the end"
             )
-        self.mask_in_info = False
+        self.mask_in_info, self.mask_method = False, None
         space = getattr(env, "state_space", None)
         self.state_size = math.prod(space.shape) if type(space).__name__ == "Box" else 0
+        self.limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
 
-    def describe(self):
-        _, infos = self.env.reset(seed=0)
-        self.mask_in_info = any(isinstance(info, dict) and "action_mask" in info for info in infos.values())
-        return {"roles": roles_of(self, [name for name, *_ in self.roles]), "time_limit": None, "state": self.state_size}
+    def all_agents(self):
+        return {agent: kinds for _, members in self.roles for agent, *kinds in members}
 
 
-def roles_of(env, names):
+def form_of(env):
+    """What wdtrain must know of an environment, and what all replicas must have alike."""
     roles = []
-    for name, (count, observer, actor, choices) in zip(names, kinds_of(env), strict=True):
-        if observer.has_mask and actor.heads is None:
+    for name, (count, observer, actor, choices) in zip(env.names, kinds_of(env), strict=True):
+        if observer.has_mask and not actor.heads:
             raise RefusedError("the observation has an action_mask, and the action has no choices")
         role = {"name": name, "count": count, "observation": [[name_of(part[0]), part[3]] for part in observer.parts], "names": [], "mask": choices > 0}
         roles.append(role | ({"heads": actor.heads} if actor.heads else {"bounds": actor.bounds}))
-    return roles
+    return {"roles": roles, "state": env.state_size}
 
 
 # --- rooms ----------------------------------------------------------------------------------------------------------------------------
@@ -340,20 +532,24 @@ def roles_of(env, names):
 
 # The arrays of a room by name: their types, and whether they have several numbers for each replica.
 ARRAYS = {"deeds": ("u1", False), "seeds": ("i8", False), "actions": ("i4", True), "observations": ("f4", True), "rewards": ("f4", True),
-          "in_game": ("u1", True), "masks": ("u1", True), "states": ("f4", True), "terminated": ("u1", False), "truncated": ("u1", False)}
+          "in_game": ("u1", True), "masks": ("u1", True), "states": ("f4", True),
+          "statistics": ("f4", True), "terminated": ("u1", False), "truncated": ("u1", False)}
 
 
 def kinds_of(env):
-    """Of each role: number of agents, observer, actor, and number of choices that have masks."""
-    roles = [(1, env.observer, env.actor)] if isinstance(env, Single) else [(len(agents), observer, actor) for _, agents, observer, actor in env.roles]
-    return [(count, observer, actor, actor.choices if actor.heads and (observer.has_mask or env.mask_in_info) else 0) for count, observer, actor in roles]
+    """Of each role: number of agents, observer, actor, and number of choices that have masks. In one role, every agent has the same sizes."""
+    roles = [(1, env.observer, env.actor)] if isinstance(env, Single) else [(len(members), *members[0][1:]) for _, members in env.roles]
+    masked = env.mask_in_info or env.mask_method is not None
+    return [(count, observer, actor, actor.choices if actor.heads and (masked or observer.has_mask or isinstance(actor, Padded)) else 0)
+            for count, observer, actor in roles]
 
 
-def widths_of(env):
+def widths_of(env, statistics=()):
     """Numbers of each replica in the arrays that have several."""
     agents, observations, actions, masks = (sum(count * width for count, width in pairs) for pairs in zip(
         *(((count, 1), (count, observer.size), (count, actor.width), (count, mask)) for count, observer, actor, mask in kinds_of(env)), strict=True))
-    return {"actions": actions, "observations": observations, "rewards": agents, "in_game": agents, "masks": masks, "states": env.state_size}
+    return {"actions": actions, "observations": observations, "rewards": agents, "in_game": agents, "masks": masks, "states": env.state_size,
+            "statistics": len(statistics)}
 
 
 class Arrays:
@@ -365,16 +561,20 @@ class Arrays:
             setattr(self, name, np.frombuffer(memory, dtype, math.prod(shape), offsets[name]).reshape(shape))
 
 
-def room_of(envs, first, arrays):
-    """`first`: global id of the first replica. The first environment must have been described."""
-    return (SingleRoom if isinstance(envs[0], Single) else SeveralRoom)(envs, first, arrays)
+def room_of(envs, first, arrays, statistics=()):
+    """`first`: global id of the first replica. `statistics`: names in `info`. The first environment must know whether it has masks in `info`."""
+    return (SingleRoom if isinstance(envs[0], Single) else SeveralRoom)(envs, first, arrays, statistics)
+
+
+def is_statistic(value):
+    return isinstance(value, int | float | np.number | np.bool_) or (isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "biuf")
 
 
 class SingleRoom:
     """Replicas of a gymnasium.Env."""
 
-    def __init__(self, envs, first, arrays):
-        self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
+    def __init__(self, envs, first, arrays, statistics):
+        self.made, self.envs, self.first, self.arrays, self.statistics = envs, [one.env for one in envs], first, arrays, statistics
         ((_, self.observer, self.actor, choices),) = kinds_of(envs[0])
         self.masked = choices > 0
         self.flat = arrays.observations.reshape(-1)
@@ -385,7 +585,7 @@ class SingleRoom:
     def step(self):
         arrays, steps = self.arrays, self.steps
         actions, deeds = self.read_actions(), arrays.deeds.tolist()
-        masked = self.masked
+        masked, statistics = self.masked, self.statistics
         arrays.terminated[:] = 0
         arrays.truncated[:] = 0
         observations, rewards = [None] * len(deeds), [0.0] * len(deeds)
@@ -398,18 +598,25 @@ class SingleRoom:
                         arrays.terminated[k] = 1
                     elif truncated:
                         arrays.truncated[k] = 1
+                    for i, name in enumerate(statistics):
+                        value = info.get(name)
+                        arrays.statistics[k, i] = value if is_statistic(value) else math.nan
                 elif deed == NOTHING:
                     continue
                 else:
                     observations[k], info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
+                    self.observer.write(observations[k], arrays.observations[k])  # says what is wrong with its type
                 if masked:
-                    mask = observations[k]["action_mask"] if self.observer.has_mask else info.get("action_mask")
+                    method = self.made[k].mask_method
+                    mask = observations[k]["action_mask"] if self.observer.has_mask else method() if method else info.get("action_mask")
                     self.actor.read_mask(mask, arrays.masks[k])
             if not self.write_at_once(observations):
                 for k, observation in enumerate(observations):
                     if deeds[k] != NOTHING:
                         self.observer.write(observation, arrays.observations[k])
             try:
+                if str in map(type, rewards):
+                    raise TypeError
                 arrays.rewards[:, 0] = rewards
             except (TypeError, ValueError, OverflowError):
                 for k, reward in enumerate(rewards):
@@ -428,9 +635,8 @@ class SingleRoom:
         return True
 
     def read_actions(self):
-        if self.actor.heads and self.actor.width == 1:
-            return list(self.arrays.actions[:, 0].astype(np.int64) + self.actor.start)
-        return [self.actor.read(words) for words in self.arrays.actions.copy()]
+        read = self.actor.read
+        return list(read(self.arrays.actions)) if self.actor.plain else [read(words) for words in self.arrays.actions]
 
     def agent(self):
         return ""
@@ -444,17 +650,19 @@ class SingleRoom:
 class SeveralRoom:
     """Replicas of a pettingzoo.ParallelEnv."""
 
-    def __init__(self, envs, first, arrays):
-        self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
+    def __init__(self, envs, first, arrays, statistics):
+        self.made, self.envs, self.first, self.arrays, self.statistics = envs, [one.env for one in envs], first, arrays, statistics
         self.where, self.who = None, None
         self.state_shape = getattr(getattr(self.envs[0], "state_space", None), "shape", None)
         self.agents = []  # (agent, observer, actor, slices), in the order of wdtrain
         observation = action = mask = 0
-        for (_, agents, *_), (_, observer, actor, choices) in zip(envs[0].roles, kinds_of(envs[0]), strict=True):
-            for agent in agents:
+        for (_, members), (*_, choices) in zip(envs[0].roles, kinds_of(envs[0]), strict=True):
+            for agent, observer, actor in members:
                 self.agents.append((agent, observer, actor, slice(observation, observation + observer.size), slice(action, action + actor.width), slice(mask, mask + choices)))
                 observation, action, mask = observation + observer.size, action + actor.width, mask + choices
-        self.live = [set() for _ in envs]
+        self.known = set(envs[0].all_agents())
+        self.live, self.gone = [set() for _ in envs], [set() for _ in envs]  # gone: ended, and still in `agents`
+        self.infos = [{} for _ in envs]  # the last one of each agent of the episode
         self.told = False
 
     def step(self):
@@ -465,25 +673,38 @@ class SeveralRoom:
             elif deed != NOTHING:
                 self.reset_one(k, int(self.arrays.seeds[k]) if deed == SEEDED_RESET else None)
 
+    def present(self, env):
+        present = set(env.agents)
+        if strange := present - self.known:
+            raise ValueError(f"agent {min(map(str, strange))!r} is in `agents`, and not in possible_agents: name it there")
+        return present
+
     def reset_one(self, k, seed):
         arrays, env = self.arrays, self.envs[k]
         observations, infos = env.reset(seed=seed)
         arrays.terminated[k] = arrays.truncated[k] = 0
         arrays.observations[k] = 0
         arrays.in_game[k] = 0
-        self.live[k] = set(env.agents)
+        self.live[k], self.gone[k], self.infos[k] = self.present(env), set(), {}
         if not self.live[k]:
             raise ValueError("after reset(), `agents` is empty")
         self.write(k, observations, infos, self.live[k], {})
 
     def step_one(self, k):
-        arrays, env, live = self.arrays, self.envs[k], self.live[k]
+        arrays, env, live, gone = self.arrays, self.envs[k], self.live[k], self.gone[k]
         words = arrays.actions[k].copy()
-        actions = {agent: actor.read(words[at]) for agent, _, actor, _, at, _ in self.agents if agent in live}
+        actions = {agent: actor.read(words[at]) for agent, _, actor, _, at, _ in self.agents if agent in live or agent in gone}
         observations, rewards, terminations, truncations, infos = env.step(actions)
-        over = not env.agents
-        ended = {agent for agent in live if terminations.get(agent)}
-        cut = {agent for agent in live if truncations.get(agent)} - ended
+        for name, values in (("terminations", terminations), ("truncations", truncations), ("rewards", rewards)):
+            if "__all__" in values:
+                raise ValueError(f"{name} have '__all__', which is RLlib's form: give every agent its own entry, and take those that have ended out of `agents`")
+            if missing := live - values.keys():
+                raise ValueError(f"{name} lack {min(map(str, missing))!r}: give every agent that plays its entry")
+        present = self.present(env)
+        ended = {agent for agent in live if terminations[agent]}
+        cut = {agent for agent in live if truncations[agent]} - ended
+        now = present - ended - cut - gone
+        over = not now
         if cut and not over and not self.told:
             self.told = True
             print(
@@ -494,21 +715,25 @@ class SeveralRoom:
         arrays.terminated[k] = over and not cut
         arrays.truncated[k] = over and bool(cut)
         # Of an episode that is cut off, those who still played are in the game: what they see last is worth what the network expects of it.
-        now = cut if over else set(env.agents) - ended - cut
+        now = cut if over else now
         arrays.rewards[k] = 0
         arrays.in_game[k] = 0
         self.write(k, observations, infos, now | {agent for agent in live if agent in observations}, rewards, now)
         self.live[k] = set() if over else now
+        self.gone[k] = present & (ended | cut | gone)
+        for agent in live if self.statistics else ():
+            self.infos[k][agent] = infos.get(agent, {})
+        for i, name in enumerate(self.statistics):
+            values = [value for info in self.infos[k].values() if is_statistic(value := info.get(name))]
+            arrays.statistics[k, i] = np.mean(values) if values else math.nan
 
     def write(self, k, observations, infos, seen, rewards, in_game=None):
         arrays = self.arrays
         for i, (agent, observer, actor, columns, _, choices) in enumerate(self.agents):
             self.who = agent
             if agent in rewards:
-                try:
-                    arrays.rewards[k, i] = rewards[agent]
-                except (TypeError, ValueError, OverflowError):
-                    arrays.rewards[k, i] = number(rewards[agent])
+                reward = rewards[agent]
+                arrays.rewards[k, i] = reward if isinstance(reward, float | int) else number(reward)
             playing = agent in (seen if in_game is None else in_game)
             arrays.in_game[k, i] = playing
             if agent in seen:
@@ -524,7 +749,8 @@ class SeveralRoom:
                 else:
                     actor.read_mask(infos.get(agent, {}).get("action_mask"), row)
         self.who = None
-        if arrays.states.shape[1] > 0:
+        # Behind the end of a game, its state is worth nothing, and may not exist.
+        if arrays.states.shape[1] > 0 and not arrays.terminated[k]:
             arrays.states[k] = Observer.array(self.envs[k].state(), "state()", self.state_shape).ravel()
 
     def agent(self):
@@ -538,7 +764,7 @@ class SeveralRoom:
 
 
 class Worker:
-    checks = None  # checks.py, once it is asked
+    checks = checking = None  # checks.py, and what answers for it, once it is asked
 
     def __init__(self, library, control, connection, spin):
         bell = ctypes.CDLL(library)
@@ -553,7 +779,7 @@ class Worker:
         bell.wd_end_with(connection)
         self.spin = spin
         self.rooms = {}
-        self.spare = None  # (name, kwargs, environment): made to describe it
+        self.spare = None  # (what was described, environment that has played an episode for it)
         faulthandler.register(signal.SIGUSR1, file=connection, all_threads=True)
 
     def run(self):
@@ -576,7 +802,8 @@ class Worker:
             room.step()
         except Exception as error:
             where = "" if room.where is None else f" in replica {room.first + room.where}{room.agent()}"
-            self.fail(number, f"raised{where}: {said(error)}")
+            advice = self.load_checks().form_fault(sys.modules[__name__], room.made[room.where or 0])
+            self.fail(number, f"raised{where}: {said(error)}" + (f"\nwdtrain check finds: {advice}" if advice else ""))
         else:
             self.ring(self.done, number)
 
@@ -597,26 +824,64 @@ class Worker:
 
     def do_describe(self, request):
         try:
-            env = make(request["environment"], request["kwargs"])
-            description = env.describe()
+            made = make(request)
+            game = self.load_checks().Game(sys.modules[__name__], request, made)
+            try:
+                moment = game.reset(0)
+            except self.checks.FaultError as fault:
+                raise RefusedError(str(fault)) from fault
+            made.mask_in_info = any("action_mask" in info for info in moment.infos.values())
+            statistics = request["statistics"] or self.play(game, moment)
         except Exception as error:
             # What gymnasium says of a name or of arguments says enough.
             if type(error).__module__ != "gymnasium.error":
                 raise
-            raise RefusedError(f"{type(error).__name__}: {error}") from error
-        self.spare = (request["environment"], request["kwargs"], env)
-        return description
+            hint = ": a name that a module of yours registers is gym:MODULE:ID, as gym:ale_py:ALE/Pong-v5" if "NotFound" in type(error).__name__ else ""
+            raise RefusedError(f"{type(error).__name__}: {error}{hint}") from error
+        # One that cannot be reset before the end of an episode is made anew.
+        if game.live:
+            with contextlib.suppress(Exception):
+                made.env.close()
+        else:
+            self.spare = (described(request), made)
+        return form_of(made) | {"time_limit": made.limit, "statistics": list(zip(statistics, different(map(name_of, statistics)), strict=True)),
+                                "masks_in_info": made.mask_in_info}
+
+    def play(self, game, moment):
+        """The names of numbers in the infos of an episode that random actions play. What raises here raises in training too, and is reported there."""
+        random, names, begun, steps = np.random.default_rng(0), [], time.monotonic(), 0
+        with contextlib.suppress(Exception):
+            while game.live and steps < MOST_STEPS and (steps < FEW_STEPS or time.monotonic() - begun < PLAY_SECONDS):
+                moment, steps = game.step(game.actions(moment, random)), steps + 1
+                found = [str(name) for info in moment.infos.values() if isinstance(info, dict) for name, value in info.items() if is_statistic(value)]
+                names += [name for name in dict.fromkeys(found) if name not in names]
+        if len(names) > MOST_STATISTICS:
+            print(f"wdtrain: `info` has {len(names)} numbers, and {MOST_STATISTICS} can be statistics (env.statistics chooses them); without {', '.join(names[MOST_STATISTICS:])}",
+                  file=sys.stderr, flush=True)
+        return names[:MOST_STATISTICS]
 
     def do_open(self, request, descriptor):
-        n, name, kwargs = request["replicas"], request["environment"], request["kwargs"]
+        n, form = request["replicas"], request["description"]
         spare, self.spare = self.spare, None
-        envs = [spare[2]] if spare is not None and spare[:2] == (name, kwargs) and not request["pictures"] else []
+        envs = [spare[1]] if spare is not None and spare[0] == described(request) and not request["pictures"] else []
         while len(envs) < n:
-            envs.append(make(name, kwargs, request["pictures"]))
-        envs[0].describe()
+            envs.append(make(request, request["pictures"]))
+        games = {id(getattr(one.env, "unwrapped", one.env)) for room in self.rooms.values() for one in room.made}
+        for k, one in enumerate(envs):
+            one.mask_in_info = form["masks_in_info"]
+            if not form["state"]:
+                one.state_size = 0  # nobody reads it
+            for name, mine in form_of(one).items():
+                if mine != form[name]:
+                    raise RefusedError(f"replica {request['first'] + k} has other spaces than the environment that was made first: {mine} instead of {form[name]}")
+            game = id(getattr(one.env, "unwrapped", one.env))
+            if game in games:
+                raise RefusedError("the function that makes it returns an environment that it has returned before: each replica needs one of its own")
+            games.add(game)
         memory = mmap.mmap(descriptor, request["bytes"])
         os.close(descriptor)
-        self.rooms[request["room"]] = room_of(envs, request["first"], Arrays(memory, request["offsets"], n, widths_of(envs[0])))
+        names = [name for name, _ in form["statistics"]]
+        self.rooms[request["room"]] = room_of(envs, request["first"], Arrays(memory, request["offsets"], n, widths_of(envs[0], names)), names)
         return {}
 
     def do_picture(self, request):
@@ -633,15 +898,19 @@ class Worker:
 
     def do_check(self, request):
         """`wdtrain check` asks: checks.py beside this file answers."""
+        if self.checking is None:
+            self.checking = self.load_checks().Checks(sys.modules[__name__])
+        return self.checking.answer(request)
+
+    def load_checks(self):
         need("numpy")
         if self.checks is None:
             from importlib import util
 
             spec = util.spec_from_file_location("wdtrain_checks", os.path.join(os.path.dirname(__file__), "checks.py"))
-            module = util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            self.checks = module.Checks(sys.modules[__name__])
-        return self.checks.answer(request)
+            self.checks = util.module_from_spec(spec)
+            spec.loader.exec_module(self.checks)
+        return self.checks
 
     def fail(self, number, text):
         self.words[FAILED // 4] = 1
@@ -655,6 +924,10 @@ class Worker:
         while len(text) < length:
             text += self.socket.recv(length - len(text))
         return json.loads(text), descriptors
+
+
+def described(request):
+    return [request[key] for key in ("environment", "kwargs", "wrappers", "one_role")]
 
 
 def packed(answer):

@@ -64,4 +64,11 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& na
   return "; known: " + join(names);
 }
 
+std::string gymnasium_hint(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  const bool numbered = end != std::string_view::npos && end > 0 && end + 1 < name.size() &&
+                        name.substr(end - 1, 2) == "-v" && name.find(':') == std::string_view::npos;
+  return numbered ? concat("; Gymnasium's is gym:", name) : "";
+}
+
 }  // namespace wd

@@ -21,4 +21,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 // Returns `; did you mean "NAME"?`, or `; known: a, b, c` if no name is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 
+// Of a name like CartPole-v1, `; Gymnasium's is gym:CartPole-v1`; of others nothing.
+std::string gymnasium_hint(std::string_view name);
+
 }  // namespace wd

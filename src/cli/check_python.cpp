@@ -150,8 +150,8 @@ class Comparison {
   void open() {
     json request = outside::request_of(*original_, "check");
     if (!against_.kwargs.empty()) {
-      request["kwargs"] = parse_json(against_.kwargs);
-      if (!request["kwargs"].is_object())
+      request["kwargs"] = against_.kwargs;
+      if (!parse_json(against_.kwargs).is_object())
         throw UsageError(
             concat("--kwargs ", against_.kwargs, ": must be a JSON object: {\"continuous\": true}"));
     }

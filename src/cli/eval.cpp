@@ -16,12 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <typename Value>
-Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
-  std::vector<double> values;
-  for (const Episode& episode : episodes) values.push_back(value(episode));
-  const auto [mean, low, high, deviation] = mean_interval(values);
-  return {{"mean", mean}, {"low", low}, {"high", high}, {"std", deviation}};  // null if not finite
+Json json_of(const Interval& interval) {  // null if not finite
+  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}, {"std", interval.deviation}};
 }
 
 // Returns means, 95 % intervals and standard deviations over the episodes of one match.
@@ -33,16 +29,14 @@ Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   Json json = {{"players", Json::object()}, {"episodes", episodes.size()}};
   for (std::size_t s = 0; s < sides.size(); ++s) json["players"][sides[s].name] = match.players[s].name();
   json["length"] =
-      interval_of(episodes, [](const Episode& episode) { return static_cast<double>(episode.length); });
+      json_of(interval_of(episodes, [](const Episode& one) { return static_cast<double>(one.length); }));
   for (std::size_t s = 0; s < sides.size(); ++s) {
     json["returns"][sides[s].name] =
-        interval_of(episodes, [s](const Episode& episode) { return episode.returns[s]; });
+        json_of(interval_of(episodes, [s](const Episode& one) { return one.returns[s]; }));
   }
   json["statistics"] = Json::object();
-  for (std::size_t k = 0; k < spec.statistics.size(); ++k) {
-    json["statistics"][spec.statistics[k].field] =
-        interval_of(episodes, [k](const Episode& episode) { return episode.statistics[k]; });
-  }
+  for (std::size_t k = 0; k < spec.statistics.size(); ++k)
+    json["statistics"][spec.statistics[k].field] = json_of(interval_of_statistic(episodes, k));
   return json;
 }
 

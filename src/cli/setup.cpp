@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/files.h"
+#include "src/base/join.h"
 #include "src/base/log.h"
 #include "src/base/name.h"
 #include "src/base/program_name.h"
@@ -17,6 +18,7 @@
 #include "src/config/synonyms.h"
 #include "src/device/device.h"
 #include "src/game/opponents.h"
+#include "src/outside/python.h"
 #include "src/report/format.h"
 #include "src/run/start.h"
 #include "src/run_report/record.h"
@@ -86,7 +88,7 @@ void ConfigOptions::take_word(const Arguments& arguments) {
   const bool known =
       contains(names, name) || (name.find(':') != std::string::npos && is_environment_name(name));
   if (!known || word_.find('=') != std::string::npos)
-    arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names), " (`",
+    arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names), gymnasium_hint(word_), " (`",
                                    program_command(), " envs` lists them)"));
   if (!env.empty() && env != word_) throw UsageError(concat("give ", word_, " or --env ", env, ", not both"));
   env = word_;
@@ -164,6 +166,13 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
   }
   return setup;
+}
+
+void leave_unread_state_out(Experiment& setup) {
+  if (!is_python_environment(setup.config.name)) return;
+  for (const PolicySettings& policy : setup.config.policies)
+    if (policy.num_opponents() > 0 || contains(policy.model.all_reads(), "state")) return;
+  outside::leave_state_out(*setup.environment);
 }
 
 nlohmann::ordered_json opponents_of(const Experiment& setup) {

@@ -52,6 +52,10 @@ class ConfigOptions {
 // machine's threads and devices. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
 
+// The stream `state` of a game in Python is not asked for if no network reads it: it may be large, or not
+// exist behind the end of a game.
+void leave_unread_state_out(Experiment& setup);
+
 // What the lists of opponents mean now, by policy and entry: {"runner": {"runs/a": "/home/me/runs/a, weights
 // 0123456789abcdef"}}.
 nlohmann::ordered_json opponents_of(const Experiment& setup);

@@ -101,6 +101,7 @@ scaling::Job job_of(const Experiment& setup, const Membership& self) {
 // Checks memory before the workers meet, when none of them has allocated anything.
 Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
   Experiment setup = load_setup(sources, self);
+  leave_unread_state_out(setup);
   require_trainable(setup.config, *setup.environment, setup.device.is_cuda(), self.world_size);
   scaling::check_memory(job_of(setup, self));
   return setup;

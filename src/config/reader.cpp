@@ -18,22 +18,36 @@ namespace {
 constexpr std::size_t kMaxTextValue = 4096;  // maximum length of a path on Linux
 constexpr std::size_t kMaxItems = 1000;      // points of a schedule, layers, roles
 
-// A node as JSON: plain words are numbers, true, false and null if they can be, and text otherwise.
-nlohmann::json json_of(const Node& node) {
-  nlohmann::json json;
-  if (node.kind == Node::Kind::kScalar) {
-    if (!node.quoted) json = parse_json(node.text);
-    if (node.quoted || json.is_discarded() || json.is_structured()) json = node.text;
-  }
-  if (node.kind == Node::Kind::kList) {
-    json = nlohmann::json::array();
-    for (const Node& item : node.items) json.push_back(json_of(item));
-  }
-  if (node.kind == Node::Kind::kMap) {
-    json = nlohmann::json::object();
-    for (const Node::Entry& entry : node.entries) json[entry.key] = json_of(entry.value);
-  }
-  return json;
+// A word without quotes as JSON: what YAML, Python, or a number elsewhere in the file takes it for, and
+// otherwise text.
+std::string json_of_word(const std::string& word) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"True", "true"},      {"TRUE", "true"},       {"False", "false"},    {"FALSE", "false"},
+      {"None", "null"},      {"Null", "null"},       {"NULL", "null"},      {"~", "null"},
+      {".inf", "Infinity"},  {"+.inf", "Infinity"},  {"-.inf", "-Infinity"}, {".nan", "NaN"},
+      {"Infinity", "Infinity"}, {"-Infinity", "-Infinity"}, {"NaN", "NaN"}};
+  for (const auto& [written, json] : kWords)
+    if (word == written) return json;
+  if (const nlohmann::json json = parse_json(word); json.is_primitive() && !json.is_string()) return word;
+  std::int64_t whole = 0;
+  double number = 0.0;
+  if (word.find('.') == std::string::npos && parse_int(word, whole) == Parsed::kGood)
+    return std::to_string(whole);
+  if (parse_double(word, number) == Parsed::kGood) return dump(nlohmann::json(number));
+  return dump(nlohmann::json(word));
+}
+
+// A node as JSON with Python's words for numbers that are not finite.
+std::string json_of(const Node& node) {
+  if (node.kind == Node::Kind::kNull) return "null";
+  if (node.kind == Node::Kind::kScalar)
+    return node.quoted ? dump(nlohmann::json(node.text)) : json_of_word(node.text);
+  std::string inner;
+  const auto add = [&](const std::string& part) { inner += (inner.empty() ? "" : ", ") + part; };
+  for (const Node& item : node.items) add(json_of(item));
+  for (const Node::Entry& entry : node.entries)
+    add(dump(nlohmann::json(entry.key)) + ": " + json_of(entry.value));
+  return node.is_map() ? "{" + inner + "}" : "[" + inner + "]";
 }
 
 template <typename T>
@@ -177,14 +191,19 @@ void Reader::operator()(const char* name, JsonObject& value, const char*) {
   const Node* node = take(name);
   if (!node) return;
   if (node->is_map()) {
-    value.text = dump(json_of(*node));
+    value.text = json_of(*node);
     return accept(*node, name);
   }
   std::string text;
   if (!this->text(*node, name, text)) return;
-  if (!text.empty() && !parse_json(text).is_object())
-    return problem(*node, name,
-                   "must be a section, or the text of a JSON object like {\"continuous\": true}");
+  if (!text.empty() && !parse_json(text).is_object()) {
+    Node section;  // JSON with Infinity or NaN is YAML
+    Problems faults;
+    if (!parse_text(text, name, faults, section) || !section.is_map())
+      return problem(*node, name,
+                     "must be a section, or the text of a JSON object like {\"continuous\": true}");
+    text = json_of(section);
+  }
   value.text = std::move(text);
   accept(*node, name);
 }

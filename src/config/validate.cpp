@@ -131,6 +131,26 @@ void settle_total_steps(Checks& check) {
   trainer.total_steps = whole;
 }
 
+// A mixer is of one policy: policies that mix beside one another are teams that know nothing of each other.
+void note_teams(Checks& check) {
+  std::vector<std::string> teams;
+  bool alone = false;
+  std::string name;
+  for (const PolicySettings& policy : check.config.policies) {
+    if (!policy.to_train || policy.algorithm->traits().mixer.kind == Mixer::kNone) continue;
+    const int agents = num_agents_of(policy, check.spec);
+    alone = alone || agents == 1;
+    name = policy.algorithm->name();
+    teams.push_back(concat(policy.name, " (", agents, agents == 1 ? " agent)" : " agents)"));
+  }
+  if (teams.size() > 1 || alone)
+    check.config.notes.push_back(concat(
+        name, " mixes the agents of one policy, and here ", join(teams),
+        teams.size() == 1 ? " is a team by itself" : " are teams by themselves",
+        ": one team of all needs equal spaces and one policy, as policy={all: {roles: [...]}} gives, or, of "
+        "games in Python, env.one_role=true"));
+}
+
 void note_starts(Checks& check) {
   const EnvSettings& env = check.config.env;
   if (env.reset != ResetMode::kPool && env.reset_pool_size > 0) {
@@ -292,6 +312,7 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   settle_critics(check);
   if (check_batch(check)) settle_total_steps(check);
   note_starts(check);
+  note_teams(check);
   check_saving(check);
   settle_observations(check);
   check_compatible(check, usage_of(check.config, check.spec), "");

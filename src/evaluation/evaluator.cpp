@@ -102,6 +102,13 @@ void Evaluator::add_player(Played& played, std::size_t side) {
   game.add(std::make_unique<PolicyPlayer>(*policy, played.match.greedy));
 }
 
+Interval interval_of_statistic(const std::vector<Episode>& episodes, std::size_t k) {
+  std::vector<double> values;
+  for (const Episode& episode : episodes)
+    if (!std::isnan(episode.statistics[k])) values.push_back(episode.statistics[k]);
+  return mean_interval(values);
+}
+
 void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
   const Trajectory& trajectory = played.game.trajectory();
   std::vector<at::Tensor> rewards;  // by side: the mean over its agents, [E]

@@ -11,6 +11,7 @@
 #include "src/evaluation/interval.h"
 #include "src/evaluation/recorder.h"
 #include "src/game/frozen.h"
+#include "src/evaluation/interval.h"
 #include "wd/config.h"
 #include "wd/environment.h"
 #include "wd/policy.h"
@@ -60,6 +61,16 @@ struct Episode {
   std::vector<double> returns;     // by side: sum over steps of the mean reward of its agents
   std::vector<double> statistics;  // as Spec::statistics; for a role's field, the mean over its agents
 };
+
+// The mean of a number over all episodes, and its interval.
+template <typename Value>
+Interval interval_of(const std::vector<Episode>& episodes, const Value& value) {
+  std::vector<double> values;
+  for (const Episode& episode : episodes) values.push_back(value(episode));
+  return mean_interval(values);
+}
+// The same of a statistic, over the episodes that say it.
+Interval interval_of_statistic(const std::vector<Episode>& episodes, std::size_t k);
 
 class Evaluator {
  public:

@@ -18,13 +18,6 @@ WeightsSource weights_of(const std::vector<Policy>& policies) {
   };
 }
 
-template <typename Value>
-Interval interval_of(const std::vector<Episode>& episodes, const Value& value) {
-  std::vector<double> values;
-  for (const Episode& episode : episodes) values.push_back(value(episode));
-  return mean_interval(values);
-}
-
 }  // namespace
 
 TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& environment,
@@ -95,7 +88,7 @@ Evaluation TrainingEvaluator::evaluate() {
   const auto add_statistics = [&](const std::string& prefix, const std::vector<Episode>& episodes) {
     for (std::size_t k = 0; k < spec_.statistics.size(); ++k)
       add(prefix + "env/" + spec_.statistics[k].field,
-          interval_of(episodes, [k](const Episode& e) { return e.statistics[k]; }).mean);
+          interval_of_statistic(episodes, k).mean);
   };
   const Opponent opponent = config_.eval.opponent;
   const std::vector<GameSide>& sides = evaluator_.sides();

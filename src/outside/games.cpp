@@ -29,7 +29,7 @@ class Games final : public OutsideReplicas {
  private:
   struct Arrays {
     std::vector<std::int32_t> actions;
-    std::vector<float> observation, reward, streams;
+    std::vector<float> observation, reward, streams, statistics;
     std::vector<std::uint8_t> in_game, mask;
 
     explicit Arrays(const OutsideLayout& layout) : actions(static_cast<std::size_t>(layout.actions())) {
@@ -41,6 +41,7 @@ class Games final : public OutsideReplicas {
       in_game.assign(static_cast<std::size_t>(layout.num_agents()), 1);
       mask.assign(static_cast<std::size_t>(layout.choices()), 1);
       streams.assign(static_cast<std::size_t>(layout.streams()), 0.0f);
+      statistics.assign(static_cast<std::size_t>(layout.statistics()), 0.0f);
     }
   };
 
@@ -51,7 +52,8 @@ class Games final : public OutsideReplicas {
                      .reward = arrays.reward.data(),
                      .in_game = arrays.in_game.data(),
                      .action_mask = arrays.mask.data(),
-                     .streams = arrays.streams.data()};
+                     .streams = arrays.streams.data(),
+                     .statistics = arrays.statistics.data()};
     // In a training that was resumed, replicas are in episodes that these games do not know.
     if (begun_[index] == 0 || OutsideLayout::resets(layout, view, replica)) {
       games_[index]->reset(OutsideLayout::seed(layout, view, replica), step);

@@ -42,10 +42,12 @@ OutsideLayout::OutsideLayout(const Spec& spec) {
   const char* const unknown =
       spec.table.features > 0                                      ? "a table of observations"
       : !std::ranges::all_of(spec.streams, is_possible)            ? "streams of agents or of bytes"
-      : !spec.statistics.empty()                                   ? "statistics"
+      : !std::ranges::all_of(spec.statistics, &std::string::empty, &Statistic::role)
+          ? "statistics of roles"
       : std::ranges::any_of(spec.roles, &Role::paid_after_leaving) ? "agents that are paid after leaving"
                                                                    : nullptr;
   if (unknown != nullptr) throw UsageError(concat("an environment outside cannot have ", unknown));
+  for (const Statistic& statistic : spec.statistics) statistics_.push_back(statistic.field);
   for (const StreamSpec& stream : spec.streams) streams_ += stream.size();
   for (const Role& role : spec.roles) {
     action_width_ = std::max(action_width_, role.action.width());
@@ -62,8 +64,11 @@ OutsideLayout::OutsideLayout(const Spec& spec) {
 
 StateLayout OutsideLayout::state() const {
   StateLayout layout;
-  const auto bytes =
-      static_cast<std::uint32_t>(sizeof(ReplicaHeader) + agents_.size() * sizeof(std::int32_t));
+  auto bytes = static_cast<std::uint32_t>(sizeof(ReplicaHeader) + agents_.size() * sizeof(std::int32_t));
+  for (const std::string& name : statistics_) {
+    layout.fields.push_back({.name = name, .offset = bytes});
+    bytes += sizeof(float);
+  }
   layout.block_bytes = (bytes + 15) / 16 * 16;
   layout.scratch_bytes = 16;
   layout.num_agents = num_agents();
@@ -152,6 +157,11 @@ void OutsideLayout::write(const StateLayout& layout, const StepView& view, int r
                 static_cast<std::size_t>(bytes));
     from += bytes / static_cast<int>(sizeof(float));
   }
+  if (!statistics_.empty())
+    std::copy_n(step.statistics, statistics_.size(), reinterpret_cast<float*>(flags + agents_.size()));
+  if ((terminated || truncated) && view.statistic != nullptr)
+    std::copy_n(step.statistics, statistics_.size(),
+                view.statistic + replica * static_cast<std::ptrdiff_t>(statistics_.size()));
   header.t = t;
   header.episode = episode;
   header.reset_pending = terminated || truncated ? 1 : 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -34,6 +35,8 @@ enum class OnFailure { kStop, kRestart };
 
 struct Settings {
   JsonObject kwargs;
+  std::vector<std::string> wrappers, statistics;
+  bool one_role = false;
   std::string python;
   int processes = 0, time_limit = 0;
   OnFailure on_failure = OnFailure::kStop;
@@ -43,6 +46,14 @@ struct Settings {
     field("kwargs", kwargs,
           "arguments of the function that makes the environment, as a section or as JSON: {\"continuous\": "
           "true}");
+    field("wrappers", wrappers,
+          "classes that wrap it, the first one innermost: [minigrid.wrappers.FlatObsWrapper]");
+    field("one_role", one_role,
+          "whether agents with different spaces are one role: observations are filled up with zeros and say "
+          "which agent it is, and choices that an agent does not have are masked");
+    field("statistics", statistics,
+          "numbers in `info` at the end of an episode that are reported as env/NAME; empty: those that an "
+          "episode of random actions shows");
     field("time_limit", time_limit, {0, kMaxSteps},
           "steps after which an episode is cut off; 0: the environment's own limit");
     field("processes", processes, {0, kMostProcesses},
@@ -64,10 +75,16 @@ struct Settings {
 // Of use_python().
 std::mutex host_mutex;
 std::string host_python, host_modules;
+std::function<void()> host_look;
 
 std::string host(const std::string& which) {
   const std::lock_guard lock(host_mutex);
   return which;
+}
+
+std::function<void()> look() {
+  const std::lock_guard lock(host_mutex);
+  return host_look;
 }
 
 bool runs(const std::filesystem::path& file) { return ::access(file.c_str(), X_OK) == 0; }
@@ -98,14 +115,9 @@ std::string find_python(const std::string& wanted) {
   throw UsageError("env.python: there is no python3 in PATH: install it, or name one with WDTRAIN_PYTHON");
 }
 
-// What worker.py says of the environment.
-struct Description {
+// What worker.py says of the environment, as a specification.
+Spec described(const nlohmann::json& json) {
   Spec spec;
-  std::string module;  // "gymnasium 1.2.0"
-};
-
-Description described(const nlohmann::json& json) {
-  Description result;
   for (const nlohmann::json& from : json.at("roles")) {
     Role role{.name = from.at("name"), .count = from.at("count")};
     for (const nlohmann::json& part : from.at("observation"))
@@ -127,12 +139,17 @@ Description described(const nlohmann::json& json) {
       role.action = ActionSpace::box(std::move(bounds), names);
     }
     role.action_mask = from.at("mask");
-    result.spec.roles.push_back(std::move(role));
+    spec.roles.push_back(std::move(role));
   }
   if (const int state = json.at("state"); state > 0)
-    result.spec.streams.push_back({.name = "state", .of = StreamSpec::kReplica, .shape = {state}});
-  result.spec.time_limit = json.at("time_limit").is_null() ? kMaxSteps : json.at("time_limit").get<int>();
-  return result;
+    spec.streams.push_back({.name = "state", .of = StreamSpec::kReplica, .shape = {state}});
+  for (const nlohmann::json& names : json.at("statistics"))
+    spec.statistics.push_back(
+        {.field = names.at(1),
+         .help = concat('`', on_one_line(names.at(0).get<std::string>()), "` in info, where an episode ends")});
+  const std::int64_t limit = json.at("time_limit").is_null() ? kMaxSteps : json["time_limit"].get<std::int64_t>();
+  spec.time_limit = static_cast<int>(std::min<std::int64_t>(limit, kMaxSteps));
+  return spec;
 }
 
 class PythonEnvironment final : public OutsideEnvironment {
@@ -143,6 +160,7 @@ class PythonEnvironment final : public OutsideEnvironment {
   void describe(Fields& fields) override { settings_.describe(fields); }
   Spec spec() const override;
   std::unique_ptr<OutsideReplicas> open(const OutsideOptions& options) const override;
+  void leave_state_out() { without_state_ = true; }
 
   const Settings& settings() const { return settings_; }
   int num_processes(int num_envs) const {
@@ -162,7 +180,16 @@ class PythonEnvironment final : public OutsideEnvironment {
   nlohmann::json request(const char* what) const {
     return {{"do", what},
             {"environment", name_},
-            {"kwargs", parse_json(settings_.kwargs.text.empty() ? "{}" : settings_.kwargs.text)}};
+            {"kwargs", settings_.kwargs.text},
+            {"wrappers", settings_.wrappers},
+            {"one_role", settings_.one_role},
+            {"statistics", settings_.statistics}};
+  }
+  // What worker.py says of it, as far as it is read.
+  nlohmann::json description() const {
+    nlohmann::json json = description_;
+    if (without_state_) json["state"] = 0;
+    return json;
   }
   int new_room() const { return rooms_++; }
 
@@ -172,9 +199,10 @@ class PythonEnvironment final : public OutsideEnvironment {
   // Made when they are needed: naming an environment starts nothing.
   mutable std::vector<std::unique_ptr<PythonProcess>> processes_;
   mutable std::vector<int> generations_;
-  mutable std::optional<Description> description_;
+  mutable nlohmann::json description_;
   mutable std::string described_;  // with what settings
   mutable int rooms_ = 0;
+  bool without_state_ = false;
 };
 
 PythonProcess& PythonEnvironment::process(int number) const {
@@ -188,14 +216,14 @@ PythonProcess& PythonEnvironment::process(int number) const {
     processes_[index] = std::make_unique<PythonProcess>(
         number,
         ProcessOptions{name_, find_python(settings_.python), host(host_modules), settings_.start_seconds,
-                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin});
+                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin, look()});
   }
   return *processes_[index];
 }
 
 Spec PythonEnvironment::spec() const {
   const std::string key = dump(request("describe")) + settings_.python;
-  if (!description_ || described_ != key) {
+  if (described_ != key) {
     processes_.clear();
     nlohmann::json answer;
     try {
@@ -208,10 +236,10 @@ Spec PythonEnvironment::spec() const {
       processes_.clear();
       throw UsageError(concat("environment ", name_, ": ", answer["refused"].get<std::string>()));
     }
-    description_ = described(answer);
+    description_ = answer;
     described_ = key;
   }
-  Spec spec = description_->spec;
+  Spec spec = described(description());
   if (settings_.time_limit > 0) spec.time_limit = settings_.time_limit;
   return spec;
 }
@@ -233,6 +261,7 @@ struct Part {
   std::uint8_t* in_game = nullptr;                           // [n, agents]
   std::uint8_t* masks = nullptr;                             // [n, choices]
   float* states = nullptr;                                   // [n, numbers of the stream `state`]
+  float* statistics = nullptr;                               // [n, statistics]
   std::uint8_t *terminated = nullptr, *truncated = nullptr;  // [n]
   int generation = 0;                                        // of the process that knows this part
   int steps = 0, failures = 0;                               // since its start; in a row
@@ -326,6 +355,7 @@ void PythonReplicas::open(std::size_t p) {
   place("in_game", part.in_game, agents);
   place("masks", part.masks, layout_.choices());
   place("states", part.states, layout_.streams());
+  place("statistics", part.statistics, layout_.statistics());
   place("terminated", part.terminated, 1);
   place("truncated", part.truncated, 1);
   part.memory = std::make_unique<Memory>(bytes + 64);
@@ -339,11 +369,16 @@ void PythonReplicas::open(std::size_t p) {
                   {"first", first_replica_ + static_cast<std::uint32_t>(part.first)},
                   {"pictures", pictures_},
                   {"bytes", part.memory->bytes()},
+                  {"description", environment_.description()},
                   {"offsets", offsets}});
   const int number = static_cast<int>(p);
   for (bool open = false; !open;) {
     try {
-      environment_.process(number).call(request, part.memory->descriptor());
+      const nlohmann::json answer =
+          environment_.process(number).call(request, part.memory->descriptor());
+      if (answer.contains("refused"))
+        throw UsageError(
+            concat("environment ", environment_.name(), ": ", answer["refused"].get<std::string>()));
       open = true;
     } catch (const ProcessFailed& failure) {
       give_up_or_warn(p, failure);
@@ -404,7 +439,8 @@ void PythonReplicas::end(std::size_t p, const StateLayout& layout, const StepVie
                    .reward = part.rewards + at * layout_.num_agents(),
                    .in_game = part.in_game + at * layout_.num_agents(),
                    .action_mask = part.masks + at * layout_.choices(),
-                   .streams = part.states + at * layout_.streams()});
+                   .streams = part.states + at * layout_.streams(),
+                   .statistics = part.statistics + at * layout_.statistics()});
   }
 }
 
@@ -463,11 +499,15 @@ std::unique_ptr<PythonProcess> start_process(const Environment& environment, dou
   const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
   return std::make_unique<PythonProcess>(
       0, ProcessOptions{std::string(environment.name()), find_python(settings.python), host(host_modules),
-                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin});
+                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin, look()});
 }
 
 std::string interpreter_of(const Environment& environment) {
   return dynamic_cast<const PythonEnvironment&>(environment).settings().python;
+}
+
+void leave_state_out(Environment& environment) {
+  dynamic_cast<PythonEnvironment&>(environment).leave_state_out();
 }
 
 nlohmann::json request_of(const Environment& environment, const char* what) {
@@ -476,8 +516,10 @@ nlohmann::json request_of(const Environment& environment, const char* what) {
 
 }  // namespace outside
 
-void use_python(const std::string& interpreter, const std::string& modules) {
+void use_python(const std::string& interpreter, const std::string& modules,
+                const std::function<void()>& look) {
   const std::lock_guard lock(outside::host_mutex);
+  outside::host_look = look;
   outside::host_python = interpreter;
   outside::host_modules = modules;
 }

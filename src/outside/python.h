@@ -26,7 +26,9 @@ class PythonProcess;
 std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds);
 // env.python; empty: it is not set.
 std::string interpreter_of(const Environment& environment);
-// {"do": what, "environment": its name, "kwargs": env.kwargs}
+// Networks do not read its stream `state`: it is not asked for.
+void leave_state_out(Environment& environment);
+// {"do": what, "environment": its name, "kwargs": JSON text, "wrappers": [names], ...}
 nlohmann::json request_of(const Environment& environment, const char* what);
 
 }  // namespace outside

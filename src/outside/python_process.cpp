@@ -212,6 +212,12 @@ void PythonProcess::await(Clock::time_point begun, double seconds, const char* l
   const Word& done = control().done;
   for (std::int32_t seen = done.load(); seen != posted_; seen = done.load(std::memory_order_acquire)) {
     if (wait(done, seen, options_.spin_microseconds, kGlanceMilliseconds)) continue;
+    if (options_.look) try {
+        options_.look();
+      } catch (...) {
+        kill();
+        throw;
+      }
     if (has_ended() && done.load(std::memory_order_acquire) != posted_) fail(ending(status_));
     if (std::chrono::duration<double>(Clock::now() - begun).count() > seconds) fail_hung(seconds, limit);
   }

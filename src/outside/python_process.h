@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
@@ -26,6 +27,7 @@ struct ProcessOptions {
   std::string modules;                 // PYTHONPATH; empty: as it is
   double start_seconds, step_seconds;  // limits of the time until an answer
   int spin_microseconds = 0;           // how long either side waits before it sleeps
+  std::function<void()> look;          // called during waits; may throw. Empty: nothing
 };
 
 class PythonProcess {

@@ -59,17 +59,22 @@ bool is_of_run(const ConfigSources& sources) {
 void require_trust(const ConfigSources& sources, const Environment& environment) {
   if (!is_python_environment(environment.name()) || !sources.of_run || sources.trusted) return;
   const std::string python = interpreter_of(environment);
-  const bool names_python = python.empty() || std::ranges::any_of(sources.overrides, [](const Override& one) {
-                              return one.path == "env.python";
-                            });
-  if (!sources.env.empty() && names_python) return;  // the loader has compared the names
-  const std::string game = game_of(environment);
+  const nlohmann::json request = request_of(environment, "make");
+  const auto is_given = [&](const char* path) {
+    return std::ranges::any_of(sources.overrides, [&](const Override& one) { return one.path == path; });
+  };
+  // The loader has compared the names.
+  if (!sources.env.empty() && (python.empty() || is_given("env.python")) &&
+      (request["wrappers"].empty() || is_given("env.wrappers")))
+    return;
+  const std::string game = game_of(environment), kwargs = request["kwargs"];
   if (is_noted(game)) return;
   const auto shown = [](const std::string& text) { return on_one_line(text.substr(0, 1000)); };
   throw UsageError(concat(shown(sources.file),
                           ": the environment of this run is a program in Python: it would run ",
                           shown(std::string(environment.name())), " with the arguments ",
-                          shown(dump(request_of(environment, "make")["kwargs"])),
+                          shown(kwargs.empty() ? "{}" : kwargs),
+                          request["wrappers"].empty() ? "" : concat(", wrapped by ", shown(dump(request["wrappers"]))),
                           python.empty() ? "" : concat(", by the interpreter ", shown(python)),
                           ", and you have not begun a run with it",
                           notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)"

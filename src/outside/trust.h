@@ -12,7 +12,8 @@ bool is_of_run(const ConfigSources& sources);
 
 // Throws UsageError with the name and the command if sources.of_run, the environment is in Python, and
 // none of these holds: this user began a run with the same name, arguments, interpreter and pickled file; the
-// command line names the environment (and the interpreter, if there is one); sources.trusted.
+// command line names the environment (and the interpreter and the wrappers, if there are any);
+// sources.trusted.
 void require_trust(const ConfigSources& sources, const Environment& environment);
 
 // Notes outside of all runs that this user has begun one with this environment: in $XDG_STATE_HOME/wd/begun,

@@ -14,8 +14,8 @@ const EnvironmentRow& find_environment(std::string_view name) {
     if (row.name == name) return row;
     names.push_back(row.name);
   }
-  throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) + "; `" +
-                   program_name() + " envs` lists them");
+  throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) +
+                   gymnasium_hint(name) + "; `" + program_name() + " envs` lists them");
 }
 
 std::unique_ptr<Environment> make_environment(std::string_view name) {

@@ -67,8 +67,8 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
     place(run.action_mask, at::kByte, run.count, apart, run.mask_width, partial, true);
     run.policy_agents = run.observed_agents = run.count;
   }
+  place(view.statistic, at::kFloat, 1, 1, rows.num_statistics, true, true);
   view.dropped = nullptr;
-  view.statistic = nullptr;
   for (const Pair& input : inputs) input.host.copy_(input.device);
   return view;
 }

@@ -157,6 +157,7 @@ int EpisodeLog::longest_running() const {
 std::vector<double> EpisodeLog::take_statistics() {
   std::vector<double> means;
   for (std::vector<double>& values : statistics_) {
+    std::erase_if(values, [](double value) { return std::isnan(value); });  // it did not say
     means.push_back(mean(values));
     values.clear();
   }

@@ -125,10 +125,11 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
 }
 
 // Converts a number of half-widths from the middle to a value, clamped to the bounds. Without two finite
-// bounds there is no middle, and the number is returned unchanged.
+// bounds there is no middle: the number itself is clamped at the finite side.
 WD_FN float within_bounds(float half_widths, const Bounds& bounds) {
   const float low = bounds.low, high = bounds.high;
-  if (!(0.5f * high - 0.5f * low < __builtin_inff())) return half_widths;
+  if (!(0.5f * high - 0.5f * low < __builtin_inff()))
+    return half_widths < low ? low : half_widths > high ? high : half_widths;
   return clamp((0.5f * low + 0.5f * high) + half_widths * (0.5f * high - 0.5f * low), low, high);
 }
 
