@@ -94,6 +94,9 @@ def _numbers(prefix):
 def _sb3_actor_critic(t, model, bounds):
     weights = t.hidden("layers.", t.numbered(_numbers("mlp_extractor.policy_net.")))
     weights |= t.linear("policy_head.", "action_net.")
+    if "binary" in model:  # a number x for each bit: here two choices, with the logits 0 and x
+        weights |= {name: numpy.stack([numpy.zeros_like(weights[name]), weights[name]], 1).reshape(-1, *weights[name].shape[1:])
+                    for name in ("policy_head.weight", "policy_head.bias")}
     weights |= t.hidden("value_layers.", t.numbered(_numbers("mlp_extractor.value_net.")))
     weights |= t.linear("value_head.", "value_net.")
     _require_same_networks(weights)
@@ -283,7 +286,8 @@ def _state_dict(path, found, tensor):
 
 def described(data):
     """What SB3's JSON says of a model: activation, bounds, choices ... Its pickles stay unread."""
-    policy, space, given = (data.get(name) or {} for name in ("policy_class", "action_space", "policy_kwargs"))
+    policy, space, given, seen = (data.get(name) or {} for name in ("policy_class", "action_space", "policy_kwargs",
+                                                                    "observation_space"))
     module, settings = policy.get("__module__", ""), given if isinstance(given, dict) else {}
     extractor = str(settings.get("features_extractor_class", "FlattenExtractor"))
     kind = str(space.get(":type:", ""))
@@ -291,11 +295,13 @@ def described(data):
         ("FlattenExtractor" not in extractor, f"features_extractor_class {extractor}"),
         (_true(settings.get("squash_output")), "squash_output: means go through tanh"),
         (_true(settings.get("use_expln")), "use_expln: another form of the deviations of gSDE"),
-        (not re.search(r"\.(Box|Discrete|MultiDiscrete)'>|^$", kind), f"the action space {kind}"),
+        (not re.search(r"\.(Box|Discrete|MultiDiscrete|MultiBinary)'>|^$", kind), f"the action space {kind}"),
+        (seen.get("dtype") == "uint8" and len(seen.get("_shape") or []) == 3,
+         "pictures: SB3 divides them by 255 and puts their channels first, and networks here would read them as they are"),
     ]:
         if wrong:
             raise RunError(f"the model has what wdtrain lacks: {name}")
-    model = {"choices": int(space["n"])} if "n" in space else {}
+    model = {"binary" if "MultiBinary" in kind else "choices": int(space["n"])} if "n" in space else {}
     if "activation_fn" in settings:
         model["activation"] = re.sub(r".*\.|'>$", "", str(settings["activation_fn"])).lower()
     elif module.startswith(("stable_baselines3.", "sb3_contrib.")):
@@ -305,7 +311,7 @@ def described(data):
     if data.get("use_sde") and isinstance(data.get("n_steps"), int):
         every = data.get("sde_sample_freq", -1)
         model["noise_every"] = every if every > 0 else data["n_steps"]
-    if data.get("_last_obs") is not None:  # it has learned
+    if data.get("_last_obs") is not None and "buffer_size" not in data:  # it has learned; with a memory, the next line is no mark
         model["normalized"] = data.get("_last_original_obs") is not None
     return model
 

@@ -388,6 +388,55 @@ def test_models_of_sb3_that_wdtrain_lacks(tmp_path, capsys, algorithm, env, sett
     assert not (tmp_path / "model.safetensors").exists()
 
 
+class Small(gymnasium.Env):
+    """Random observations, and episodes without an end."""
+
+    def __init__(self, observations, actions):
+        self.observation_space, self.action_space = observations, actions
+
+    def reset(self, *, seed=None, options=None):
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "QRDQN", "SAC", "TD3", "DDPG", "TQC"])
+def test_models_that_have_learned_from_a_replay_memory(tmp_path, capsys, algorithm):
+    """SB3 sets their _last_original_obs without VecNormalize, too."""
+    env = "CartPole-v1" if algorithm in ("DQN", "QRDQN") else "Pendulum-v1"
+    library = stable_baselines3 if hasattr(stable_baselines3, algorithm) else pytest.importorskip("sb3_contrib")
+    theirs = getattr(library, algorithm)("MlpPolicy", env, seed=1, device="cpu", buffer_size=200, learning_starts=32, batch_size=16,
+                                         policy_kwargs={"net_arch": [32]}).learn(100)
+    ours = Converted(saved(tmp_path, settled(theirs)), capsys)
+    assert ours.warning.startswith("warning: if the model was trained with VecNormalize")
+    metadata = METADATA.get(algorithm, {"QRDQN": METADATA["DQN"] | {"dueling": "false", "quantiles": "200"}, "TQC": SQUASHED, "DDPG": METADATA["TD3"]}.get(algorithm))
+    require_same_actions(theirs, ours.policy(theirs.observation_space.shape[0], metadata))
+    ours.loads({"QRDQN": "DQN", "TQC": "SAC"}.get(algorithm, algorithm), "cartpole" if "CartPole" in env else "pendulum")
+
+
+def test_models_of_several_bits(tmp_path, capsys):
+    theirs = small("PPO", Small(gymnasium.spaces.Box(-1, 1, (4,)), gymnasium.spaces.MultiBinary(3)))
+    ours = Converted(saved(tmp_path, theirs), capsys)
+    policy, x = ours.policy(4, {"distribution": "categorical", "action_heads": "2,2,2"}), torch.randn(1000, 4)
+    require_same_actions(theirs, policy)
+    logits = policy(x).output.detach().reshape(-1, 3, 2)
+    assert torch.allclose(logits.softmax(-1)[..., 1], theirs.policy.get_distribution(x).distribution.probs, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 3), (3, 8, 8), (64,)])
+def test_pictures_that_sb3_scales(tmp_path, capsys, shape):
+    theirs = small("PPO", Small(gymnasium.spaces.Box(0, 255, shape, numpy.uint8), gymnasium.spaces.Discrete(2)))
+    if len(shape) == 1:  # SB3 does not scale it
+        ours = Converted(saved(tmp_path, theirs), capsys).policy(64, METADATA["choices"])
+        x = numpy.random.default_rng(1).integers(0, 255, (100, *shape), numpy.uint8)
+        assert numpy.array_equal(ours.act(torch.tensor(x).float())[:, 0].numpy(), theirs.predict(x, deterministic=True)[0])
+    else:
+        with pytest.raises(SystemExit, match="lacks: pictures: SB3 divides them by 255"):
+            Converted(saved(tmp_path, theirs), capsys)
+
+
 def kept(tmp_path, state):
     torch.save(state, tmp_path / "model.pth")
     return tmp_path / "model.pth"
