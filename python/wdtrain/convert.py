@@ -24,6 +24,7 @@ import safetensors.numpy
 from wdtrain import files, zoo
 from wdtrain.files import RunError
 from wdtrain.run import need
+from wdtrain.zoo import shown
 
 ACTIVATIONS = ("relu", "tanh")  # model.activation
 
@@ -47,14 +48,27 @@ class Tensors:
         if name not in self._state:
             raise RunError(f"the state dict has no tensor {name}")
         self._left.discard(name)
-        value = numpy.asarray(self._state[name], numpy.float32)
+        value = numpy.asarray(self._state[name])
+        if value.dtype.kind != "f":
+            raise RunError(f"tensor {shown(name)} has numbers of the type {value.dtype}, which are no weights")
         if axes is not None and value.ndim != axes:
-            raise RunError(f"tensor {name} has {value.ndim} dimensions instead of {axes}")
-        return value
+            raise RunError(f"tensor {shown(name)} has {value.ndim} dimensions instead of {axes}")
+        if not value.size:
+            raise RunError(f"tensor {shown(name)} has no numbers: its shape is {list(value.shape)}")
+        return value.astype(numpy.float32)
 
     def linear(self, ours, theirs):
         """Weight and bias of a linear layer, with our prefix."""
-        return {ours + part: self.take(theirs + part, axes) for part, axes in (("weight", 2), ("bias", 1))}
+        weight, bias = self.take(theirs + "weight", 2), self.take(theirs + "bias", 1)
+        if len(weight) != len(bias):
+            raise RunError(f"tensor {theirs}weight has {len(weight)} rows, and {theirs}bias {len(bias)} numbers")
+        return {ours + "weight": weight, ours + "bias": bias}
+
+    def normalizer(self, prefix):
+        """Mean, divisor and count of rsl_rl's EmpiricalNormalization."""
+        mean, divisor, _ = (self.take(prefix + part).reshape(-1).astype(numpy.float64) for part in ("_mean", "_std", "_var"))
+        self._left.discard(prefix + "count")
+        return mean, divisor + 0.01, max(float(self._state[prefix + "count"]), 1.0)
 
     def numbered(self, pattern):
         """The prefixes of a Sequential's linear layers, in order."""
@@ -84,7 +98,7 @@ def _some(names, most=8):
     """The first of the names, and how many more there are."""
     names = sorted(names)
     more = [f"{len(names) - most} more"] if len(names) > most else []
-    return ", ".join(names[:most] + more) or "missing"
+    return ", ".join([*map(shown, names[:most]), *more]) or "missing"
 
 
 def _numbers(prefix):
@@ -103,11 +117,16 @@ def _sb3_actor_critic(t, model, bounds):
     return _scaled(weights, t.take("log_std"), bounds) if t.has("log_std") else weights
 
 
-def _two_perceptrons(actor, log_std=None, of=lambda number: number):
+def _two_perceptrons(actor, log_std=None, of=lambda number: number, critic="critic."):
     def convert(t, model, bounds):
         weights = t.perceptron(_numbers(actor), "layers.", "policy_head.")
-        weights |= t.perceptron(_numbers("critic."), "value_layers.", "value_head.")
+        weights |= t.perceptron(_numbers(critic), "value_layers.", "value_head.")
         _require_same_networks(weights)
+        if t.has("actor.obs_normalizer.") or t.has("critic.obs_normalizer."):
+            (mean, divisor, count), of_critic = (t.normalizer(f"{who}.obs_normalizer.") for who in ("actor", "critic"))
+            if not all(numpy.allclose(*both, rtol=1e-3, atol=1e-5) for both in zip((mean, divisor, count), of_critic)):
+                raise RunError("the normalizers of actor and critic differ: wdtrain has one for both (model.normalize_input)")
+            weights |= _normalization(mean, divisor ** 2 - 1e-8, count)
         return _scaled(weights, of(t.take(log_std)).reshape(-1), bounds) if log_std else weights
     return convert
 
@@ -172,6 +191,8 @@ KINDS = [
     ("action_net.", _sb3_actor_critic, None),
     ("vf_head.", _warpdrive, "relu"),
     ("actor_logstd", _two_perceptrons("actor_mean.", "actor_logstd"), "tanh"),
+    ("actor.distribution.std_param", _two_perceptrons("actor.mlp.", "actor.distribution.std_param", numpy.log, "critic.mlp."), None),
+    ("actor.distribution.log_std_param", _two_perceptrons("actor.mlp.", "actor.distribution.log_std_param", critic="critic.mlp."), None),
     ("std", _two_perceptrons("actor.", "std", numpy.log), None),  # of rsl_rl; also next to critic.K
     ("log_std", _two_perceptrons("actor.", "log_std"), None),
     ("actor.", _two_perceptrons("actor."), "tanh"),
@@ -195,6 +216,7 @@ def convert(state, low=None, high=None, model=None):
     t = Tensors(state)
     weights = work(t, model or {}, (low, high))
     t.require_all_taken()
+    _require_fit(weights)
     files.require_finite("the state dict", weights)
     return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
 
@@ -215,6 +237,21 @@ def _require_same_networks(weights):
     inputs = [weights[name].shape[1] for name in ("layers.0.weight", "value_layers.0.weight") if name in weights]
     if len(set(inputs)) > 1:
         raise RunError(f"the value reads {inputs[1]} numbers and the policy {inputs[0]}: both must read the observation")
+
+
+def _require_fit(weights):
+    """Each layer reads what the one before it computes, and the first ones the observation."""
+    first = weights["layers.0.weight" if "layers.0.weight" in weights else
+                    "policy_head.weight" if "policy_head.weight" in weights else "layers.head.weight"]
+    for head in [name.removesuffix("bias") for name in weights if name.endswith("head.bias")]:
+        body = re.sub(r"(layers\.|policy_|value_)?head\.$", "", head) + "layers."
+        if head == "value_head." and "value_layers.0.weight" in weights:
+            body = "value_layers."
+        width = first.shape[1]
+        for layer in [*(f"{body}{k}." for k in range(len(_widths(weights, body)))), head]:
+            if weights[layer + "weight"].shape[1] != width:
+                raise RunError(f"{layer}weight is {list(weights[layer + 'weight'].shape)}: it should read {width} numbers")
+            width = len(weights[layer + "bias"])
 
 
 def _critics(weights):
@@ -246,6 +283,14 @@ def _scaled(weights, log_std, bounds):
     return weights | {"log_std": (log_std - numpy.log(half)).T}
 
 
+def _opened(path, data):
+    """An archive that is not much smaller than what it holds: weights do not shrink."""
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    if (size := sum(member.file_size for member in archive.infolist())) > 20 * len(data) + (1 << 20):
+        raise RunError(f"{path}: holds {size} bytes in {len(data)}: weights do not shrink so much, and it stays unread")
+    return archive
+
+
 def read_state(path):
     """The state dict {name: array}, and what the .zip of SB3 says of the model (described())."""
     torch = need("torch")
@@ -255,23 +300,30 @@ def read_state(path):
     data, model = files.read(path), {}
     with files.parsing(path):
         if zipfile.is_zipfile(io.BytesIO(data)):
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            with _opened(path, data) as archive:
                 if "policy.pth" in archive.namelist():  # a model of SB3
                     data = archive.read("policy.pth")
                     if "data" in archive.namelist():
                         model = described(json.loads(archive.read("data")))
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            _opened(path, data)
         try:
             found = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, EOFError) as error:  # torch advises to allow code, in five lines
             raise RunError(f"{path}: is not a torch file that holds tensors only: save module.state_dict()") from error
         if not isinstance(found, dict):
             raise RunError(f"{path}: is not a state dict, but a {type(found).__name__}")
-        return {str(name): tensor.detach().to_dense().to(torch.float32).numpy()
-                for name, tensor in _state_dict(path, found, torch.Tensor).items()}, model
+        tensors = _state_dict(path, found, torch.Tensor)
+        if sum(tensor.numel() for tensor in tensors.values()) > len(data):
+            raise RunError(f"{path}: its tensors have more numbers than the file has bytes: save them dense, each with numbers of its own")
+        return {str(name): (tensor.to(torch.float32) if tensor.is_floating_point() else tensor).detach().to_dense().numpy()
+                for name, tensor in tensors.items()}, model
 
 
 def _state_dict(path, found, tensor):
-    """The tensors of a dictionary, or of the only dictionary in it that has some."""
+    """The tensors of a dictionary, or of the only dictionary in it that has some; of rsl_rl 5, those of both networks."""
+    if {"actor_state_dict", "critic_state_dict"} <= found.keys():
+        found = {f"{who}.{name}": value for who in ("actor", "critic") for name, value in found[f"{who}_state_dict"].items()}
     inside = {str(name): value for name, value in found.items()
               if isinstance(value, dict) and any(isinstance(part, tensor) for part in value.values())}
     own = {name: value for name, value in found.items() if isinstance(value, tensor)}
@@ -289,13 +341,13 @@ def described(data):
     policy, space, given, seen = (data.get(name) or {} for name in ("policy_class", "action_space", "policy_kwargs",
                                                                     "observation_space"))
     module, settings = policy.get("__module__", ""), given if isinstance(given, dict) else {}
-    extractor = str(settings.get("features_extractor_class", "FlattenExtractor"))
+    extractor = shown(settings.get("features_extractor_class", "FlattenExtractor"))
     kind = str(space.get(":type:", ""))
     for wrong, name in [
         ("FlattenExtractor" not in extractor, f"features_extractor_class {extractor}"),
         (_true(settings.get("squash_output")), "squash_output: means go through tanh"),
         (_true(settings.get("use_expln")), "use_expln: another form of the deviations of gSDE"),
-        (not re.search(r"\.(Box|Discrete|MultiDiscrete|MultiBinary)'>|^$", kind), f"the action space {kind}"),
+        (not re.search(r"\.(Box|Discrete|MultiDiscrete|MultiBinary)'>|^$", kind), f"the action space {shown(kind)}"),
         (seen.get("dtype") == "uint8" and len(seen.get("_shape") or []) == 3,
          "pictures: SB3 divides them by 255 and puts their channels first, and networks here would read them as they are"),
     ]:
@@ -334,6 +386,7 @@ def statistics(path, inputs):
     data = files.read(path)
     with files.parsing(path):
         if zipfile.is_zipfile(io.BytesIO(data)):
+            _opened(path, data)
             with numpy.load(io.BytesIO(data), allow_pickle=False) as archive:
                 found = dict(archive)
         else:
@@ -344,7 +397,6 @@ def statistics(path, inputs):
             raise RunError(f"{path}: has no {_some(missing)}")
         found = {name: numpy.asarray(value, numpy.float64).reshape(-1) for name, value in found.items()}
         mean, count = found["mean"], float(found["count"].item())
-        # ours adds 1e-8 to the variance
         var = found["var"] + float(found.get("epsilon", numpy.array(1e-8)).item()) - 1e-8
         clip = float(found.get("clip_obs", numpy.array(10.0)).item())
         files.require_finite(path, found)
@@ -354,6 +406,11 @@ def statistics(path, inputs):
         raise RunError(f"{path}: variances must not be negative, and count must be above 0")
     if clip != 10:
         raise RunError(f"{path}: clip_obs is {clip:g}, and model.normalize_input limits at 10 deviations")
+    return _normalization(mean, var, count)
+
+
+def _normalization(mean, var, count):
+    """Tensors of model.normalize_input, which adds 1e-8 to the variance."""
     return {"observation_norm": numpy.stack([mean, numpy.sqrt(var + 1e-8)], 1).astype(numpy.float32),
             "observation_moments": numpy.stack([numpy.full_like(mean, count), mean, var], 1)}
 
@@ -384,7 +441,7 @@ def _activation(path, given, of_file, of_kind):
         raise RunError(f"{path}: does not say the activation of hidden layers: give --activation tanh or relu (SB3's "
                        "PPO and A2C have tanh, its other algorithms relu, if activation_fn is not set; rsl_rl has elu)")
     if activation.lower() not in ACTIVATIONS:
-        raise RunError(f"{path}: the activation is {activation}, and wdtrain has {' and '.join(ACTIVATIONS)}")
+        raise RunError(f"{path}: the activation is {shown(activation)}, and wdtrain has {' and '.join(ACTIVATIONS)}")
     return activation.lower()
 
 
@@ -417,12 +474,14 @@ def _run(options):
     of_kind = _kind(state)[1]
     activation = _activation(options.file, options.activation, model.get("activation"), of_kind)
     if options.normalize not in (None, "none"):
+        if "observation_norm" in weights:
+            raise RunError(f"{options.file}: has statistics of observations itself: leave out --normalize")
         first = weights["layers.0.weight" if "layers.0.weight" in weights else "policy_head.weight"]
         weights |= statistics(options.normalize, first.shape[1])
     elif options.normalize is None and model.get("normalized"):
         raise RunError(f"{options.file}: was trained with VecNormalize: give its statistics with --normalize "
                        "(docs/python.md), or --normalize none if it had norm_obs=False")
-    elif options.normalize is None and "normalized" not in model and "vf_head.weight" not in state:
+    elif options.normalize is None and "normalized" not in model and not state.keys() & {"vf_head.weight", "actor.mlp.0.weight"}:
         warnings.warn("if the model was trained with VecNormalize, give its statistics with --normalize, otherwise it "
                       "acts on other numbers", stacklevel=1)
     files.write(safetensors.numpy.save(weights, {"activation": activation}), options.out)

@@ -36,6 +36,12 @@ SAME = {"gamma": "gamma", "gae_lambda": "gae_lambda", "vf_coef": "vf_loss_coeff"
         "buffer_size": "buffer_size", "learning_starts": "learning_starts"}
 
 
+def shown(name, most=200):
+    """A name that somebody else chose, as one short line that a terminal shows as it is."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name)[:most])
+    return text + "..." * (len(str(name)) > most) or "''"
+
+
 class Settings:
     """The entry of an environment, which remembers the keys that were asked for."""
 

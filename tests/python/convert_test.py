@@ -532,6 +532,62 @@ def test_models_of_rsl_rl(tmp_path, capsys):
     assert torch.allclose(policy.deviation(x) * limits, theirs.std, atol=1e-6)
 
 
+def rsl_rl_5(outputs, log=False, normalizer=None, deviations=False):
+    """The state dict of rsl_rl.models.MLPModel."""
+    state = {f"mlp.{name}": value for name, value in perceptron(5, outputs).state_dict().items()}
+    if deviations:
+        state["distribution.log_std_param" if log else "distribution.std_param"] = torch.tensor([0.5, 2.0]).log() if log else torch.tensor([0.5, 2.0])
+    if normalizer is not None:
+        mean, std = normalizer
+        state |= {"obs_normalizer._mean": mean[None], "obs_normalizer._var": std[None] ** 2, "obs_normalizer._std": std[None],
+                  "obs_normalizer.count": torch.tensor(1000)}
+    return state
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_models_of_rsl_rl_5(tmp_path, capsys, log, normalized):
+    normalizer = (torch.randn(5), torch.rand(5) + 0.1) if normalized else None
+    actor, critic = rsl_rl_5(2, log, normalizer, deviations=True), rsl_rl_5(1, normalizer=normalizer)
+    file = kept(tmp_path, {"actor_state_dict": actor, "critic_state_dict": critic, "optimizer_state_dict": {"state": {}}, "iter": 3, "infos": None})
+    ours = Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4)
+    assert ours.warning == "" and ours.model.get("normalize_input", False) == normalized
+    metadata = {"distribution": "gaussian", "action_components": "2", "action_low": "-1,-4", "action_high": "1,4"}
+    policy, x, limits = ours.policy(5, metadata), torch.randn(100, 5), torch.tensor([1.0, 4.0])
+    read = ((x - normalizer[0]) / (normalizer[1] + 0.01)).clamp(-10, 10) if normalized else x
+    for state, found in ((actor, policy.act(x)), (critic, policy(x).value[:, None])):
+        net = perceptron(5, len(found[0]))
+        net.load_state_dict({name[4:]: value for name, value in state.items() if name.startswith("mlp.")})
+        expected = net(read).clamp(-limits, limits) if state is actor else net(read)
+        assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(policy.deviation(x) * limits, torch.tensor([0.5, 2.0]), atol=1e-6)
+    if normalized:
+        with pytest.raises(SystemExit, match="has statistics of observations itself"):
+            Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4, "--normalize", file)
+        critic["obs_normalizer._mean"] = critic["obs_normalizer._mean"] + 1
+        ours.out.unlink()
+        kept(tmp_path, {"actor_state_dict": actor, "critic_state_dict": critic})
+        with pytest.raises(SystemExit, match="the normalizers of actor and critic differ"):
+            Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4)
+
+
+def test_models_that_rsl_rl_made(tmp_path, capsys):
+    models, tensordict = pytest.importorskip("rsl_rl.models"), pytest.importorskip("tensordict")
+    x = torch.randn(100, 3)
+    seen, groups = tensordict.TensorDict({"policy": x}, batch_size=[100]), {"actor": ["policy"], "critic": ["policy"]}
+    gaussian = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": 0.5}
+    actor, critic = (models.MLPModel(seen, groups, who, outputs, [32, 32], "tanh", True, distribution)
+                     for who, outputs, distribution in (("actor", 1, gaussian), ("critic", 1, None)))
+    for model in (actor, critic):
+        model.obs_normalizer.update(3 * x + 1)
+    file = kept(tmp_path, {"actor_state_dict": actor.state_dict(), "critic_state_dict": critic.state_dict(), "iter": 3})
+    ours = Converted(file, capsys, "--activation", "tanh", "--low", -2, "--high", 2)
+    policy = ours.policy(3, BOX)
+    assert torch.allclose(policy.act(x), actor(seen).clamp(-2, 2), atol=1e-5)
+    assert torch.allclose(policy(x).value, critic(seen)[:, 0], atol=1e-5)
+    ours.loads("PPO", "pendulum")
+
+
 def with_tensors(state, **more):
     return numpy_state(state) | {name.replace("__", "."): numpy.zeros(2) for name in more}
 
@@ -553,8 +609,8 @@ def test_every_tensor_is_used_or_named(state, message):
 
 
 def test_two_state_dicts_are_named(tmp_path, capsys):
-    state = {"actor_state_dict": perceptron(4, 2).state_dict(), "critic_state_dict": perceptron(4, 1).state_dict()}
-    with pytest.raises(SystemExit, match="has several state dicts, 'actor_state_dict', 'critic_state_dict'"):
+    state = {"teacher": perceptron(4, 2).state_dict(), "student": perceptron(4, 1).state_dict()}
+    with pytest.raises(SystemExit, match="has several state dicts, 'teacher', 'student'"):
         Converted(kept(tmp_path, state), capsys)
 
 
