@@ -12,9 +12,11 @@ WarpDrive's POLICY_N.state_dict. Every tensor is used, or the file is refused. H
 import argparse
 import io
 import json
+import os
 import pathlib
 import pickle
 import re
+import sys
 import warnings
 import zipfile
 
@@ -380,15 +382,67 @@ def _bound(space, end):
     return [float(word) for word in text.replace("[", " ").replace("]", " ").split()]
 
 
+class _Inert(dict):
+    """Stands for every class and function that a pickle names, so that none of them is called."""
+    state, args = {}, ()
+
+    def __init__(self, *args, **_):
+        self.args = args
+
+    def __setstate__(self, state):
+        self.state = state
+
+    def append(self, item):
+        pass
+
+    def array(self):
+        """What is pickled as numpy's array or scalar: numbers, and their type with its name and byte order."""
+        if len(self.args) == 4:  # of protocol 5
+            content, kind, shape, order = self.args
+            order = order == "F"
+        else:
+            *_, shape, kind, order, content = ((), self.args[0], False, self.args[1]) if len(self.args) == 2 else self.state
+        name = kind.args[0]
+        if not re.fullmatch(r"[fiu][248]", name):
+            raise RunError(f"numbers of the type {shown(name)}")
+        numbers = numpy.frombuffer(content, (">" if kind.state[1:2] == (">",) else "<") + name)
+        return numbers.reshape(shape, order="F" if order else "C").astype(numpy.float64)
+
+
+class _Unpickler(pickle._Unpickler):
+    """That of Python: the one in C, and arrays of bytes, may take more memory than the file has."""
+    dispatch = pickle._Unpickler.dispatch | {pickle.BYTEARRAY8[0]: pickle._Unpickler.load_binbytes8}
+
+    def find_class(self, module, name):
+        return type(name, (_Inert,), {"__hash__": object.__hash__})
+
+
+def _of_vec_normalize(path, data):
+    """The numbers of SB3's vecnormalize.pkl; observations of a Dict one behind the other, in the order of its space."""
+    def number(value):
+        return value.array() if isinstance(value, _Inert) else value
+    try:
+        vec = _Unpickler(io.BytesIO(data)).load().state
+        parts = [part.state for part in (vec["obs_rms"].values() if type(vec["obs_rms"]) is dict else [vec["obs_rms"]])]
+        found = {name: numpy.concatenate([numpy.ravel(number(part[name])) for part in parts]) for name in ("mean", "var")}
+        return found | {"count": number(parts[0]["count"])} | {name: number(vec[name]) for name in ("clip_obs", "epsilon")}
+    except Exception as error:
+        raise RunError(f"{path}: is no VecNormalize of SB3 that can be read safely (with norm_obs=False: --normalize none): in Python, vec = pickle.load(open({str(path)!r}, 'rb')), then "
+                       "numpy.savez('norm.npz', mean=vec.obs_rms.mean, var=vec.obs_rms.var, count=vec.obs_rms.count, "
+                       "clip_obs=vec.clip_obs, epsilon=vec.epsilon), and --normalize norm.npz") from error
+
+
 def statistics(path, inputs):
     """observation_norm and observation_moments (model.normalize_input) of a file with SB3's VecNormalize: mean, var, count,
-    clip_obs and epsilon, as .npz or JSON."""
+    clip_obs and epsilon, as .npz or JSON, or its pickle."""
     data = files.read(path)
     with files.parsing(path):
         if zipfile.is_zipfile(io.BytesIO(data)):
             _opened(path, data)
             with numpy.load(io.BytesIO(data), allow_pickle=False) as archive:
                 found = dict(archive)
+        elif data[:1] == pickle.PROTO:
+            found = _of_vec_normalize(path, data)
         else:
             found = dict(json.loads(data))
         if others := found.keys() - {"mean", "var", "count", "clip_obs", "epsilon"}:
@@ -428,6 +482,9 @@ def main(arguments=None):
     parser.add_argument("--zoo", type=pathlib.Path, metavar="FILE", help="print a file of rl-baselines3-zoo as a configuration")
     parser.add_argument("--algorithm", help="with --zoo, if the file's name is not that of its algorithm")
     options = parser.parse_args(arguments)
+    for path in (options.zoo or options.file, options.normalize):
+        if path not in (None, "none") and not os.path.exists(path):
+            sys.exit(f"error: {path}: there is no such file")
     if options.file is None or (options.zoo is None and options.out is None):
         parser.error("give a model and --out FILE, or --zoo FILE and an environment")
     if options.zoo is None and options.algorithm is not None:

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import sys
 import zipfile
 from types import SimpleNamespace
@@ -314,6 +315,28 @@ def normalized(tmp_path):
     numpy.savez(tmp_path / "norm.npz", mean=rms.mean, var=rms.var, count=rms.count, clip_obs=vec_normalize.clip_obs,
                 epsilon=vec_normalize.epsilon)
     return theirs, vec_normalize
+
+
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_pickled_statistics(tmp_path, capsys, normalized, protocol):
+    theirs, vec_normalize = normalized
+    (tmp_path / "vec.pkl").write_bytes(pickle.dumps(vec_normalize, protocol))
+    ours = Converted(saved(tmp_path, theirs), capsys, "--normalize", tmp_path / "vec.pkl")
+    require_same_actions(theirs, ours.policy(3, BOX), vec_normalize.normalize_obs)
+    assert (ours.weights["observation_moments"][:, 0] == vec_normalize.obs_rms.count).all()
+
+
+def test_pickled_statistics_of_several_observations(tmp_path, capsys):
+    parts = {"speed": gymnasium.spaces.Box(-1, 3, (2, 2)), "at": gymnasium.spaces.Box(5, 6, (3,))}
+    vec_normalize = VecNormalize(make_vec_env(lambda: Small(gymnasium.spaces.Dict(parts), gymnasium.spaces.Discrete(3)), 2, seed=1))
+    theirs = settled(stable_baselines3.PPO("MultiInputPolicy", vec_normalize, n_steps=32, batch_size=32, n_epochs=1, seed=1, device="cpu").learn(64))
+    vec_normalize.save(tmp_path / "vec.pkl")
+    policy = Converted(saved(tmp_path, theirs), capsys, "--normalize", tmp_path / "vec.pkl").policy(7, {"distribution": "categorical", "action_heads": "3"})
+    seen = vec_normalize.observation_space
+    plain = [seen.sample() for _ in range(200)]
+    rows = numpy.stack([gymnasium.spaces.flatten(seen, one) for one in plain]).astype(numpy.float32)
+    expected = [theirs.predict(vec_normalize.normalize_obs(one), deterministic=True)[0] for one in plain]
+    assert len(set(map(int, expected))) > 1 and numpy.array_equal(policy.act(torch.tensor(rows))[:, 0].numpy(), numpy.array(expected))
 
 
 @pytest.mark.parametrize("kind", ["npz", "json"])

@@ -104,7 +104,7 @@ NO_TENSORS = "is not a torch file that holds tensors only"
     (lambda: zipped(b"", data='{"action_space": {"low": "[a]"}}'), "file: damaged"),
     (lambda: pathlib.Path("file").write_bytes(b""), NO_TENSORS),
     (lambda: pathlib.Path("file").write_bytes(bytes(range(256)) * 20), NO_TENSORS),
-    (lambda: None, "No such file"),
+    (lambda: None, "error: file: there is no such file"),
     (lambda: os.mkdir("file"), "file: is not a regular file"),
     (lambda: os.mkfifo("file"), "file: is not a regular file"),
     (lambda: os.symlink("/dev/zero", "file"), "file: is not a regular file"),
@@ -170,6 +170,27 @@ def test_files_of_the_zoo(content):
     pathlib.Path("ppo.yml").write_text(content)
     assert "ppo.yml: " in error_of(convert, "--zoo", "ppo.yml", "a")
     assert not os.path.exists("pwned")
+
+
+@pytest.mark.parametrize("content", [
+    pickle.dumps(Evil()),
+    pickle.dumps({"obs_rms": Evil()}),
+    b"\x80\x04" + pickle.BYTEARRAY8 + (1 << 40).to_bytes(8, "little") + b".",
+    b"\x80\x04" + pickle.NONE + pickle.LONG_BINPUT + (0xffffffff).to_bytes(4, "little") + b".",
+    b"\x80\x04cos\nmkdir\n(S'pwned'\ntR.",
+    b"\x80\x02cwdtrain.files\nwrite\n(U\x01aU\x05pwnedtR.",
+])
+def test_a_pickle_calls_nothing(content):
+    saved(GOOD)
+    pathlib.Path("norm.pkl").write_bytes(content)
+    message = error_of(convert, "file", "--out", "out", "--normalize", "norm.pkl")
+    assert "norm.pkl: is no VecNormalize of SB3 that can be read safely" in message and "numpy.savez('norm.npz', mean=vec.obs_rms.mean" in message
+    assert not os.path.exists("out") and not os.path.exists("pwned")
+
+
+def test_statistics_that_are_not_there():
+    saved(GOOD)
+    assert error_of(convert, "file", "--out", "out", "--normalize", "norm.pkl") == "error: norm.pkl: there is no such file"
 
 
 def test_an_old_torch_is_not_trusted(monkeypatch):
