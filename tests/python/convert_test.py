@@ -703,7 +703,7 @@ SMALL_REPLAY = "n_timesteps: 20000; buffer_size: 5000; learning_starts: 500; "
      "env_wrapper: [a.B]; policy_kwargs: 'dict(activation_fn=nn.GELU, net_arch=dict(pi=[8], vf=[4]), share=1)'",
      {"normalize_reward": True}, {"fc_dims": [8]},
      ["batch_size 64: does not divide the 100 transitions", "policy_kwargs.net_arch.vf [4]:", "policy_kwargs.activation_fn gelu:",
-      "policy_kwargs.share: has no counterpart", "frame_stack: has no", "env_wrapper: has no"]),
+      "policy_kwargs.share: has no counterpart", "frame_stack: has no", "env_wrapper ['a.B']: wraps an environment in Python, and mountain_car is none"]),
     ("a2c", "Acrobot-v1", "n_envs: 8; n_timesteps: !!float 5e5; learning_rate: lin_7e-4", {"gae_lambda": 1.0, "lr": [[0, 7e-4], [500000, 0]]},
      {"activation": "tanh"}, ["use_rms_prop: the optimizer here is Adam"]),
     ("dqn", "CartPole-v1", "n_timesteps: !!float 5e4; batch_size: 64; learning_starts: 1000; target_update_interval: 10; train_freq: 256; "
@@ -731,10 +731,30 @@ def test_the_program_takes_entries_of_the_zoo(tmp_path, capsys, algorithm, env, 
     assert len(said.splitlines()) == len(notes) and all(f"note: {note}" in said for note in notes), said
 
 
+def test_entries_that_others_are_merged_into(tmp_path, capsys):
+    (tmp_path / "ppo.yml").write_text("a: &a\n  n_timesteps: 1000\n  n_epochs: 3\nCartPole-v1:\n  <<: *a\n  n_epochs: 4\n")
+    main(["--zoo", str(tmp_path / "ppo.yml"), "CartPole-v1", "--out", str(tmp_path / "zoo.yaml")])
+    assert capsys.readouterr().out == f"{tmp_path}/zoo.yaml: wdtrain --config {tmp_path}/zoo.yaml\n"
+    assert yaml.safe_load((tmp_path / "zoo.yaml").read_text())["policy"]["shared"]["num_epochs"] == 4
+    with pytest.raises(SystemExit, match="zoo.yaml exists: name another file"):
+        main(["--zoo", str(tmp_path / "ppo.yml"), "CartPole-v1", "--out", str(tmp_path / "zoo.yaml")])
+
+
+@pytest.mark.parametrize("entry, wrappers, notes", [
+    ("env_wrapper: a.B", ["a.B"], ""),
+    ("env_wrapper: [a.B, {c.D: {size: 3}}, {e.F: {}}]", ["a.B", "c.D", "e.F"], "env_wrapper c.D: its arguments {'size': 3} have no counterpart"),
+])
+def test_wrappers_of_the_zoo(tmp_path, capsys, entry, wrappers, notes):
+    _, found, said = translated(tmp_path, capsys, "ppo", "BipedalWalker-v3", "n_timesteps: 1e5; " + entry)
+    assert found["env"] == {"wrappers": wrappers} and notes in said and "env_wrapper: has no" not in said
+
+
 def test_environments_and_algorithms_that_the_zoo_names_otherwise(tmp_path, capsys):
     _, found, said = translated(tmp_path, capsys, "tuned", "BipedalWalker-v3", "n_timesteps: 1e5", "--algorithm", "ppo")
     assert found["name"] == "gym:BipedalWalker-v3" and found["policy"]["shared"]["algorithm"] == "PPO"
     assert said == "note: BipedalWalker-v3: is no environment of wdtrain: gym:BipedalWalker-v3 is that of Gymnasium, in Python\n"
+    _, found, said = translated(tmp_path, capsys, "ppo", "Warehouse-v0", "n_timesteps: 1e5")
+    assert found["name"] == "gym:Warehouse-v0" and said.endswith(", in Python; if a module of yours registers it, write gym:MODULE:Warehouse-v0\n")
     with pytest.raises(SystemExit, match="tuned.yml: algorithm TUNED: must be one of PPO, A2C, DQN, SAC, TD3, DDPG: give --algorithm"):
         main(["--zoo", str(tmp_path / "tuned.yml"), "BipedalWalker-v3"])
     with pytest.raises(SystemExit, match="tuned.yml: has no CartPole-v1, only BipedalWalker-v3"):

@@ -165,6 +165,8 @@ def test_statistics(content):
     "", "[1]", "{", "a: !!python/object/apply:os.mkdir [pwned]", "a: 3", "a: {n_timesteps: many}", "a: {n_timesteps: .inf}",
     "a: {n_timesteps: 10, n_envs: 0}", "a: {n_timesteps: 10, learning_rate: lin_x}", "a: {n_timesteps: 10, policy_kwargs: 'os.mkdir(1)'}",
     "a: {n_timesteps: 10, policy_kwargs: '" + "(" * 1000 + "'}",
+    "x: &a {a: [1, 1]}\ny: &b [*a, *a]\na: {n_timesteps: 10, policy: *b}", "a: &a {n_timesteps: 10, policy: *a}",
+    "x: &a {b: 1}\na: {<<: *a, <<: *a, n_timesteps: 10}", "x: &a {b: 1}\na: {<<: [*a, *a], n_timesteps: 10}",
 ])
 def test_files_of_the_zoo(content):
     pathlib.Path("ppo.yml").write_text(content)
