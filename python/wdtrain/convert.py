@@ -23,7 +23,7 @@ import zipfile
 import numpy
 import safetensors.numpy
 
-from wdtrain import files, zoo
+from wdtrain import files, marl, zoo
 from wdtrain.files import RunError
 from wdtrain.run import need
 from wdtrain.zoo import shown
@@ -479,17 +479,18 @@ def main(arguments=None):
     parser.add_argument("--high", type=float, nargs="+", help="upper bounds")
     parser.add_argument("--normalize", metavar="FILE", help="statistics of observations: .npz or JSON with mean, var and count "
                         "(docs/python.md); none: the model reads plain observations")
-    parser.add_argument("--zoo", type=pathlib.Path, metavar="FILE", help="print a file of rl-baselines3-zoo as a configuration")
-    parser.add_argument("--algorithm", help="with --zoo, if the file's name is not that of its algorithm")
+    parser.add_argument("--zoo", type=pathlib.Path, metavar="FILE", help="print a file of rl-baselines3-zoo as a configuration, or write it to --out")
+    parser.add_argument("--jaxmarl", "--epymarl", dest="marl", type=pathlib.Path, metavar="FILE", help="print settings of JaxMARL or EPyMARL (YAML)")
+    parser.add_argument("--algorithm", help="with these, if the file's name is not that of its algorithm")
     options = parser.parse_args(arguments)
-    for path in (options.zoo or options.file, options.normalize):
+    for path in (options.marl or options.zoo or options.file, options.normalize):
         if path not in (None, "none") and not os.path.exists(path):
             sys.exit(f"error: {path}: there is no such file")
-    if options.file is None or (options.zoo is None and options.out is None):
-        parser.error("give a model and --out FILE, or --zoo FILE and an environment")
-    if options.zoo is None and options.algorithm is not None:
-        parser.error("--algorithm goes with --zoo")
-    files.command(zoo.run if options.zoo else _run, options)
+    if not options.marl and (options.file is None or (options.zoo is None and options.out is None)):
+        parser.error("give a model and --out FILE, or --zoo FILE and an environment, or --jaxmarl FILE")
+    if not (options.zoo or options.marl) and options.algorithm is not None:
+        parser.error("--algorithm goes with --zoo and --jaxmarl")
+    files.command(marl.run if options.marl else zoo.run if options.zoo else _run, options)
 
 
 def _activation(path, given, of_file, of_kind):

@@ -45,8 +45,8 @@ def shown(name, most=200):
 class Settings:
     """The entry of an environment, which remembers the keys that were asked for."""
 
-    def __init__(self, given, algorithm):
-        self._all = DEFAULTS[algorithm] | given
+    def __init__(self, given, defaults):
+        self._all = defaults | given
         self.left = set(given) - {"policy"}
 
     def get(self, key, default=None):
@@ -165,7 +165,7 @@ def _replay(settings, algorithm, steps, batch, notes):
 
 def configuration(given, env, algorithm):
     """(the configuration as nested dictionaries, notes on what has no counterpart) of an entry of a file."""
-    notes, settings = [], Settings(given, algorithm)
+    notes, settings = [], Settings(given, DEFAULTS[algorithm])
     on_policy = algorithm in ("PPO", "A2C")
     name = ENVIRONMENTS.get(env, f"gym:{env}")
     if env not in ENVIRONMENTS:
@@ -174,7 +174,7 @@ def configuration(given, env, algorithm):
         notes.append(f"policy {given['policy']}: networks are fully connected here")
     if not on_policy and not isinstance(settings.get("train_freq"), int):
         notes.append(f"train_freq {settings.get('train_freq')}: rollouts have a number of steps, here 1")
-        settings = Settings(given | {"train_freq": 1}, algorithm)
+        settings = Settings(given | {"train_freq": 1}, DEFAULTS[algorithm])
     envs = settings.count("n_envs")
     batch = envs * settings.count("n_steps" if on_policy else "train_freq")
     steps = -(-settings.count("n_timesteps") // batch) * batch

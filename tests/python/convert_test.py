@@ -761,3 +761,89 @@ def test_environments_and_algorithms_that_the_zoo_names_otherwise(tmp_path, caps
         main(["--zoo", str(tmp_path / "tuned.yml"), "CartPole-v1", "--algorithm", "a2c"])
     with pytest.raises(SystemExit, match="the entry has no n_timesteps"):
         translated(tmp_path, capsys, "ppo", "CartPole-v1", "n_envs: 8")
+
+
+# --- Settings of JaxMARL and EPyMARL ---------------------------------------------------------------------------------
+
+JAX_QMIX = """\
+"TOTAL_TIMESTEPS": 2e6
+"NUM_ENVS": 8
+"NUM_STEPS": 26
+"BUFFER_SIZE": 5000
+"BUFFER_BATCH_SIZE": 32
+"HIDDEN_SIZE": 64
+"MIXER_EMBEDDING_DIM": 16
+"MIXER_HYPERNET_HIDDEN_DIM": 128
+"MIXER_INIT_SCALE": 0.001
+"EPS_START": 1.0
+"EPS_FINISH": 0.05
+"EPS_DECAY": 0.1
+"MAX_GRAD_NORM": 25
+"TARGET_UPDATE_INTERVAL": 200
+"TAU": 1.
+"NUM_EPOCHS": 1
+"LR": 0.005
+"LEARNING_STARTS": 10000
+"LR_LINEAR_DECAY": True
+"GAMMA": 0.9
+"REW_SCALE": 1.
+"ENV_NAME": "MPE_simple_spread_v3"
+"ALG_NAME": "qmix"
+"""
+JAX_MAPPO = "LR: 0.002\nNUM_ENVS: 16\nNUM_STEPS: 128\nTOTAL_TIMESTEPS: 2e6\nUPDATE_EPOCHS: 4\nNUM_MINIBATCHES: 4\nGAMMA: 0.99\nGAE_LAMBDA: 0.95\n" \
+            "CLIP_EPS: 0.2\nENT_COEF: 0.01\nVF_COEF: 0.5\nMAX_GRAD_NORM: 0.5\nACTIVATION: tanh\nSEED: 30\nNUM_SEEDS: 2\nANNEAL_LR: True\n"
+JAX_PQN = "alg: {NUM_ENVS: 32, NUM_STEPS: 26, TOTAL_TIMESTEPS: 2e6, NUM_EPOCHS: 2, NUM_MINIBATCHES: 4, LR: 0.001, LAMBDA: 0.5, EPS_START: 1, " \
+          "EPS_FINISH: 0.1, EPS_DECAY: 0.2, HIDDEN_SIZE: 32, NORM_TYPE: layer_norm}\nENV_NAME: MPE_simple_tag_v3\n"
+EPY_QMIX = "name: qmix\nenv_args: {key: pz-mpe-simple-speaker-listener-v4, time_limit: 25}\nepsilon_finish: 0.1\nbatch_size: 32\nbuffer_size: 1000\n" \
+           "target_update_interval_or_tau: 200\nmixer: qmix\nmixing_embed_dim: 16\nhidden_dim: 128\nuse_rnn: True\nt_max: 2050000\nlearner: q_learner\n"
+EPY_MAPPO = "name: mappo\nenv_args: {key: 'pz-mpe-simple-spread-v3', time_limit: 25}\nbatch_size_run: 10\nbatch_size: 10\nbuffer_size: 10\nepochs: 4\n" \
+            "use_rnn: False\nq_nstep: 5\nstandardise_rewards: True\nobs_agent_id: True\nt_max: 20050000\n"
+
+
+@pytest.mark.parametrize("file, text, env, trainer, policy, model, notes", [
+    ("ql.yaml", JAX_QMIX, "simple_spread", {"num_envs": 8, "train_batch_size": 208, "total_steps": 1999920},
+     {"algorithm": "QMIX", "lr": [[0, 0.005], [1999920, 0]], "epsilon": [[0, 1], [199992, 0.05]], "gamma": 0.9, "max_grad_norm": 25,
+      "buffer_size": 130000, "batch_size": 832, "replay_ratio": 4, "learning_starts": 10000, "target_every": 41600, "mixer_dim": 16,
+      "hypernet_dims": [128]}, {"fc_dims": [64, 64]}, ["MIXER_INIT_SCALE"]),
+    ("mappo_ff.yaml", JAX_MAPPO + "ENV_NAME: MPE_simple_spread_v3", "simple_spread", {"num_envs": 16, "train_batch_size": 2048, "seed": 30},
+     {"algorithm": "MAPPO", "vf_loss_coeff": 0.25, "vf_clip_param": 0.2, "num_epochs": 4, "num_minibatches": 4, "gae_lambda": 0.95,
+      "lr": [[0, 0.002], [1998848, 0]]}, {"activation": "tanh", "separate_value": True}, ["NUM_SEEDS"]),
+    ("ippo.yaml", JAX_MAPPO + "GRU_HIDDEN_DIM: 32\nFC_DIM_SIZE: 16\nENV_NAME: MPE_simple_tag_v3", "simple_tag", {}, {"algorithm": "IPPO"},
+     {"type": "gru", "width": 32}, ["model.activation tanh", "FC_DIM_SIZE", "NUM_SEEDS"]),
+    ("pqn_vdn_rnn.yaml", JAX_PQN, "simple_tag", {"train_batch_size": 832},
+     {"algorithm": "PQN-VDN", "lambda": 0.5, "num_epochs": 2, "num_minibatches": 4, "lr": 0.001}, {"type": "gru", "width": 32}, ["model.layer_norm True"]),
+    ("pqn_vdn_ff.yaml", JAX_PQN, "simple_tag", {}, {"algorithm": "PQN-VDN"}, {"fc_dims": [32, 32], "layer_norm": True}, []),
+    ("iql.yaml", JAX_QMIX.replace("qmix", "iql"), "simple_spread", {}, {"algorithm": "DQN"}, {},
+     ["MIXER_EMBEDDING_DIM", "MIXER_HYPERNET_HIDDEN_DIM", "MIXER_INIT_SCALE"]),
+    ("qmix.yaml", EPY_QMIX, "simple_speaker_listener", {"num_envs": 1, "train_batch_size": 25, "total_steps": 2050000},
+     {"algorithm": "QMIX", "epsilon": [[0, 1], [50000, 0.1]], "buffer_size": 25000, "batch_size": 800, "replay_ratio": 32, "target_every": 5000,
+      "tau": 1, "mixer_dim": 16}, {"fc_dims": [128, 128], "reads": ["observation", "agent_id"]}, ["recurrent networks", "learner"]),
+    ("vdn.yaml", EPY_QMIX.replace("qmix", "vdn").replace("_tau: 200", "_tau: 0.01"), "simple_speaker_listener", {},
+     {"algorithm": "VDN", "tau": 0.01, "target_every": 25}, {}, ["recurrent networks", "learner", "mixing_embed_dim"]),
+    ("mappo.yaml", EPY_MAPPO, "simple_spread", {"num_envs": 10, "train_batch_size": 250},
+     {"algorithm": "MAPPO", "num_epochs": 4, "n_step": 5, "normalize_reward": True, "vf_loss_coeff": 1}, {"fc_dims": [64, 64]}, ["buffer_size"]),
+])
+def test_settings_of_jaxmarl_and_epymarl(tmp_path, capsys, file, text, env, trainer, policy, model, notes):
+    (tmp_path / file).write_text(text)
+    capsys.readouterr()
+    main(["--jaxmarl", str(tmp_path / file), "--out", str(tmp_path / "ours.yaml")])
+    said = capsys.readouterr().err
+    given = wdtrain("--config", tmp_path / "ours.yaml", "--device", "cpu", "--print_config")
+    assert given.returncode == 0 and "warning" not in given.stderr, given.stderr
+    found = yaml.safe_load((tmp_path / "ours.yaml").read_text())
+    assert found["name"] == env and trainer.items() <= found["trainer"].items()
+    for section in found["policy"].values():
+        assert policy.items() <= section.items() and model.items() <= section["model"].items()
+    assert len(said.splitlines()) == len(notes) and all(f"note: {note}" in said for note in notes), said
+
+
+def test_settings_of_unknown_algorithms_and_environments(tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(JAX_MAPPO + "ENV_NAME: hanabi")
+    with pytest.raises(SystemExit, match="x.yaml: no algorithm that is here: give --algorithm IQL, VDN"):
+        main(["--jaxmarl", str(tmp_path / "x.yaml")])
+    main(["--jaxmarl", str(tmp_path / "x.yaml"), "--algorithm", "IPPO"])
+    said = capsys.readouterr()
+    assert yaml.safe_load(said.out)["policy"]["shared"]["algorithm"] == "IPPO" and "note: hanabi: is no environment of wdtrain: name one" in said.err
+    (tmp_path / "x.yaml").write_text(JAX_MAPPO.replace("NUM_ENVS: 16\n", ""))
+    with pytest.raises(SystemExit, match="the entry has no NUM_ENVS"):
+        main(["--jaxmarl", str(tmp_path / "x.yaml"), "--algorithm", "IPPO"])
