@@ -2,7 +2,8 @@
 
     wdtrain-convert model.zip --out start.safetensors
     wdtrain --env cartpole --set policy.shared.model.model_ckpt_filepath=start.safetensors
-    wdtrain-convert --zoo ppo.yml CartPole-v1 > cartpole.yaml
+    wdtrain-convert --zoo ppo.yml CartPole-v1 --out cartpole.yaml
+    wdtrain-convert --jaxmarl qmix.yaml --out qmix_here.yaml
 
 The file is a model that Stable-Baselines3 or sb3-contrib saved (PPO, A2C, DQN, SAC, TD3, DDPG, TQC, QR-DQN), or a torch
 state dict: policy.pth of such a model, that of CleanRL's ppo.py or ppo_continuous_action.py, rsl_rl's model_N.pt, or
