@@ -237,20 +237,15 @@ def _require_same_networks(weights):
     """model.fc_dims gives the hidden layers of the policy and of the value."""
     own, of_value = (_widths(weights, prefix) for prefix in ("layers.", "value_layers."))
     _require_same("the hidden layers of the policy and of the value", own, of_value)
-    inputs = [weights[name].shape[1] for name in ("layers.0.weight", "value_layers.0.weight") if name in weights]
-    if len(set(inputs)) > 1:
-        raise RunError(f"the value reads {inputs[1]} numbers and the policy {inputs[0]}: both must read the observation")
 
 
 def _require_fit(weights):
     """Each layer reads what the one before it computes, and the first ones the observation."""
-    first = weights["layers.0.weight" if "layers.0.weight" in weights else
-                    "policy_head.weight" if "policy_head.weight" in weights else "layers.head.weight"]
+    first = next(name for name in ("layers.0.weight", "policy_head.weight", "layers.head.weight") if name in weights)
     for head in [name.removesuffix("bias") for name in weights if name.endswith("head.bias")]:
         body = re.sub(r"(layers\.|policy_|value_)?head\.$", "", head) + "layers."
-        if head == "value_head." and "value_layers.0.weight" in weights:
-            body = "value_layers."
-        width = first.shape[1]
+        body = "value_layers." if head == "value_head." and "value_layers.0.weight" in weights else body
+        width = weights[first].shape[1]
         for layer in [*(f"{body}{k}." for k in range(len(_widths(weights, body)))), head]:
             if weights[layer + "weight"].shape[1] != width:
                 raise RunError(f"{layer}weight is {list(weights[layer + 'weight'].shape)}: it should read {width} numbers")
@@ -398,16 +393,13 @@ class _Inert(dict):
 
     def array(self):
         """What is pickled as numpy's array or scalar: numbers, and their type with its name and byte order."""
-        if len(self.args) == 4:  # of protocol 5
-            content, kind, shape, order = self.args
-            order = order == "F"
-        else:
-            *_, shape, kind, order, content = ((), self.args[0], False, self.args[1]) if len(self.args) == 2 else self.state
-        name = kind.args[0]
-        if not re.fullmatch(r"[fiu][248]", name):
-            raise RunError(f"numbers of the type {shown(name)}")
-        numbers = numpy.frombuffer(content, (">" if kind.state[1:2] == (">",) else "<") + name)
-        return numbers.reshape(shape, order="F" if order else "C").astype(numpy.float64)
+        if len(self.args) == 2:
+            shape, order, (kind, content) = (), "C", self.args
+        else:  # the former of protocol 5
+            content, kind, shape, order = self.args if len(self.args) == 4 else [self.state[k] for k in (4, 2, 1, 3)]
+        number = re.fullmatch(r"[fiu][248]", kind.args[0])[0]  # fails for objects
+        numbers = numpy.frombuffer(content, (">" if kind.state[1:2] == (">",) else "<") + number)
+        return numbers.reshape(shape, order="F" if order in (True, "F") else "C").astype(numpy.float64)
 
 
 class _Unpickler(pickle._Unpickler):
@@ -420,8 +412,7 @@ class _Unpickler(pickle._Unpickler):
 
 def _of_vec_normalize(path, data):
     """The numbers of SB3's vecnormalize.pkl; observations of a Dict one behind the other, in the order of its space."""
-    def number(value):
-        return value.array() if isinstance(value, _Inert) else value
+    number = lambda value: value.array() if isinstance(value, _Inert) else value  # noqa: E731
     try:
         vec = _Unpickler(io.BytesIO(data)).load().state
         parts = [part.state for part in (vec["obs_rms"].values() if type(vec["obs_rms"]) is dict else [vec["obs_rms"]])]

@@ -169,7 +169,7 @@ def configuration(given, env, algorithm):
     on_policy = algorithm in ("PPO", "A2C")
     name = ENVIRONMENTS.get(env, f"gym:{env}")
     if env not in ENVIRONMENTS:
-        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python" + _hint(env))
+        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python (gym:MODULE:{env}, if a module of yours registers it)")
     if given.get("policy", "MlpPolicy") != "MlpPolicy":
         notes.append(f"policy {given['policy']}: networks are fully connected here")
     if not on_policy and not isinstance(settings.get("train_freq"), int):
@@ -191,25 +191,15 @@ def configuration(given, env, algorithm):
     return {"name": name} | wrappers | {"trainer": trainer, "policy": {"shared": policy}}, notes
 
 
-def _hint(env):
-    try:
-        import gymnasium
-        gymnasium.spec(env)
-    except Exception:  # not installed, or not known
-        return f"; if a module of yours registers it, write gym:MODULE:{env}"
-    return ""
-
-
 def _wrappers(given, name, notes):
     """env.wrappers of env_wrapper: a name, or a list of names and {name: arguments}."""
     entries = given if isinstance(given, list) else [given] if given else []
     if entries and not name.startswith("gym:"):
         notes.append(f"env_wrapper {entries}: wraps an environment in Python, and {name} is none")
         return {}
-    names = [part for entry in entries for part in (entry if isinstance(entry, dict) else [entry])]
-    notes += [f"env_wrapper {part}: its arguments {entry[part]} have no counterpart" for entry in entries if isinstance(entry, dict)
-              for part in entry if entry[part]]
-    return {"env": {"wrappers": names}} if names else {}
+    arguments = {name: value for entry in entries for name, value in (entry if isinstance(entry, dict) else {entry: None}).items()}
+    notes += [f"env_wrapper {name}: its arguments {value} have no counterpart" for name, value in arguments.items() if value]
+    return {"env": {"wrappers": list(arguments)}} if arguments else {}
 
 
 def run(options):
@@ -250,7 +240,4 @@ def load_yaml(path):
 
     text = files.read(path)
     with files.parsing(path):
-        found = yaml.load(text, Loader)
-        if not isinstance(found, dict):
-            raise RunError(f"{path}: has no settings")
-        return found
+        return yaml.load(text, Loader)
