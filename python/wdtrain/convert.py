@@ -419,9 +419,9 @@ def _of_vec_normalize(path, data):
         found = {name: numpy.concatenate([numpy.ravel(number(part[name])) for part in parts]) for name in ("mean", "var")}
         return found | {"count": number(parts[0]["count"])} | {name: number(vec[name]) for name in ("clip_obs", "epsilon")}
     except Exception as error:
-        raise RunError(f"{path}: is no VecNormalize of SB3 that can be read safely (with norm_obs=False: --normalize none): in Python, vec = pickle.load(open({str(path)!r}, 'rb')), then "
-                       "numpy.savez('norm.npz', mean=vec.obs_rms.mean, var=vec.obs_rms.var, count=vec.obs_rms.count, "
-                       "clip_obs=vec.clip_obs, epsilon=vec.epsilon), and --normalize norm.npz") from error
+        raise RunError(f"{path}: is no VecNormalize of SB3 that can be read safely (with norm_obs=False: --normalize none): in Python, "
+                       f"vec = pickle.load(open({str(path)!r}, 'rb')), then numpy.savez('norm.npz', mean=vec.obs_rms.mean, "
+                       "var=vec.obs_rms.var, count=vec.obs_rms.count, clip_obs=vec.clip_obs, epsilon=vec.epsilon), and --normalize norm.npz") from error
 
 
 def statistics(path, inputs):

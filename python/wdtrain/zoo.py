@@ -169,7 +169,8 @@ def configuration(given, env, algorithm):
     on_policy = algorithm in ("PPO", "A2C")
     name = ENVIRONMENTS.get(env, f"gym:{env}")
     if env not in ENVIRONMENTS:
-        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python (gym:MODULE:{env}, if a module of yours registers it)")
+        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python (gym:MODULE:{env}, if a module of yours "
+                     "registers it)")
     if given.get("policy", "MlpPolicy") != "MlpPolicy":
         notes.append(f"policy {given['policy']}: networks are fully connected here")
     if not on_policy and not isinstance(settings.get("train_freq"), int):
