@@ -42,7 +42,8 @@ class Inputs:
                         for s in json.loads(metadata.get("streams", "[]"))]
         self.agent_ids = int(metadata.get("agent_ids", 0))
         if not 0 <= self.agent_ids <= MAX_AGENTS or any(n < 1 for stream in self.streams for n in stream.shape):
-            raise RunError(f"{name}: {self.agent_ids} ids, and streams {metadata.get('streams', '[]')}: no policy has these")
+            ids, streams = (text[:60] + "..." * (len(text) > 60) for text in (str(self.agent_ids), metadata.get("streams", "[]")))
+            raise RunError(f"{name}: {ids} ids, and streams {streams}: no policy has these")
         known = [OBSERVATION, *(s.name for s in self.streams), *[AGENT_ID] * (self.agent_ids > 0)]
         unknown = [n for n in dict.fromkeys(self.actor + self.critic) if n not in known]
         if unknown:

@@ -1,4 +1,4 @@
-"""Prints hyperparameters of rl-baselines3-zoo (hyperparams/ppo.yml ...) as a configuration of wdtrain."""
+"""Hyperparameters of rl-baselines3-zoo (hyperparams/ppo.yml ...) as a configuration of wdtrain."""
 
 import ast
 import math
@@ -36,11 +36,17 @@ SAME = {"gamma": "gamma", "gae_lambda": "gae_lambda", "vf_coef": "vf_loss_coeff"
         "buffer_size": "buffer_size", "learning_starts": "learning_starts"}
 
 
+def shown(name, most=200):
+    """A name that somebody else chose, as one short line that a terminal shows as it is."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name)[:most])
+    return text + "..." * (len(str(name)) > most) or "''"
+
+
 class Settings:
     """The entry of an environment, which remembers the keys that were asked for."""
 
-    def __init__(self, given, algorithm):
-        self._all = DEFAULTS[algorithm] | given
+    def __init__(self, given, defaults):
+        self._all = defaults | given
         self.left = set(given) - {"policy"}
 
     def get(self, key, default=None):
@@ -159,19 +165,21 @@ def _replay(settings, algorithm, steps, batch, notes):
 
 def configuration(given, env, algorithm):
     """(the configuration as nested dictionaries, notes on what has no counterpart) of an entry of a file."""
-    notes, settings = [], Settings(given, algorithm)
+    notes, settings = [], Settings(given, DEFAULTS[algorithm])
     on_policy = algorithm in ("PPO", "A2C")
     name = ENVIRONMENTS.get(env, f"gym:{env}")
     if env not in ENVIRONMENTS:
-        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python")
+        notes.append(f"{env}: is no environment of wdtrain: {name} is that of Gymnasium, in Python (gym:MODULE:{env}, if a module of yours "
+                     "registers it)")
     if given.get("policy", "MlpPolicy") != "MlpPolicy":
         notes.append(f"policy {given['policy']}: networks are fully connected here")
     if not on_policy and not isinstance(settings.get("train_freq"), int):
         notes.append(f"train_freq {settings.get('train_freq')}: rollouts have a number of steps, here 1")
-        settings = Settings(given | {"train_freq": 1}, algorithm)
+        settings = Settings(given | {"train_freq": 1}, DEFAULTS[algorithm])
     envs = settings.count("n_envs")
     batch = envs * settings.count("n_steps" if on_policy else "train_freq")
     steps = -(-settings.count("n_timesteps") // batch) * batch
+    wrappers = _wrappers(settings.get("env_wrapper"), name, notes)
     model, more = _model(settings, algorithm, name, notes)
     reads, rewards = _normalization(settings, on_policy, notes)
     policy = {"algorithm": algorithm, "lr": settings.schedule("learning_rate", steps)}
@@ -181,21 +189,56 @@ def configuration(given, env, algorithm):
     policy["model"] = model | reads
     notes += [f"{key}: has no counterpart" for key in sorted(settings.left - {"n_timesteps"})]
     trainer = {"num_envs": envs, "train_batch_size": batch, "total_steps": steps}
-    return {"name": name, "trainer": trainer, "policy": {"shared": policy}}, notes
+    return {"name": name} | wrappers | {"trainer": trainer, "policy": {"shared": policy}}, notes
+
+
+def _wrappers(given, name, notes):
+    """env.wrappers of env_wrapper: a name, or a list of names and {name: arguments}."""
+    entries = given if isinstance(given, list) else [given] if given else []
+    if entries and not name.startswith("gym:"):
+        notes.append(f"env_wrapper {entries}: wraps an environment in Python, and {name} is none")
+        return {}
+    arguments = {name: value for entry in entries for name, value in (entry if isinstance(entry, dict) else {entry: None}).items()}
+    notes += [f"env_wrapper {name}: its arguments {value} have no counterpart" for name, value in arguments.items() if value]
+    return {"env": {"wrappers": list(arguments)}} if arguments else {}
 
 
 def run(options):
-    yaml = need("yaml", "pyyaml")
     path, env = options.zoo, str(options.file)
     algorithm = (options.algorithm or path.stem).upper()
     if algorithm not in DEFAULTS:
         raise RunError(f"{path}: algorithm {algorithm}: must be one of {', '.join(DEFAULTS)}: give --algorithm")
+    entries = load_yaml(path)
+    with files.parsing(path):
+        if env not in entries:
+            raise RunError(f"{path}: has no {env}, only {shown(', '.join(map(str, entries)), 5000)}")
+        found, notes = configuration(entries[env], env, algorithm)
+    give(found, notes, options.out)
+
+
+def give(configuration, notes, out):
+    """Prints the configuration, or writes it to a file; the notes go to stderr."""
+    for note in notes:
+        print(f"note: {shown(note)}", file=sys.stderr)
+    text = need("yaml", "pyyaml").safe_dump(configuration, sort_keys=False, default_flow_style=None, width=110)
+    if out is None:
+        print(text, end="")
+    else:
+        files.write(text.encode(), out)
+        print(f"{out}: wdtrain --config {out}")
+
+
+def load_yaml(path):
+    """A dictionary of a file. Aliases are followed in `<<: *NAME` alone, one in a section, so that what is read is not longer than the file."""
+    yaml = need("yaml", "pyyaml")
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent, index):
+            merges = isinstance(index, yaml.ScalarNode) and index.tag == "tag:yaml.org,2002:merge"
+            if self.check_event(yaml.AliasEvent) and not (merges and all(key.tag != index.tag for key, _ in parent.value)):
+                raise RunError(f"{path}: line {self.peek_event().start_mark.line + 1}: an alias, which is read once in a section, and as <<: *NAME")
+            return super().compose_node(parent, index)
+
     text = files.read(path)
     with files.parsing(path):
-        entries = yaml.safe_load(text)
-        if env not in entries:
-            raise RunError(f"{path}: has no {env}, only {', '.join(map(str, entries))}")
-        found, notes = configuration(entries[env], env, algorithm)
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-    print(yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=110), end="")
+        return yaml.load(text, Loader)

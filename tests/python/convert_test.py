@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import sys
 import zipfile
 from types import SimpleNamespace
@@ -316,6 +317,28 @@ def normalized(tmp_path):
     return theirs, vec_normalize
 
 
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_pickled_statistics(tmp_path, capsys, normalized, protocol):
+    theirs, vec_normalize = normalized
+    (tmp_path / "vec.pkl").write_bytes(pickle.dumps(vec_normalize, protocol))
+    ours = Converted(saved(tmp_path, theirs), capsys, "--normalize", tmp_path / "vec.pkl")
+    require_same_actions(theirs, ours.policy(3, BOX), vec_normalize.normalize_obs)
+    assert (ours.weights["observation_moments"][:, 0] == vec_normalize.obs_rms.count).all()
+
+
+def test_pickled_statistics_of_several_observations(tmp_path, capsys):
+    parts = {"speed": gymnasium.spaces.Box(-1, 3, (2, 2)), "at": gymnasium.spaces.Box(5, 6, (3,))}
+    vec_normalize = VecNormalize(make_vec_env(lambda: Small(gymnasium.spaces.Dict(parts), gymnasium.spaces.Discrete(3)), 2, seed=1))
+    theirs = settled(stable_baselines3.PPO("MultiInputPolicy", vec_normalize, n_steps=32, batch_size=32, n_epochs=1, seed=1, device="cpu").learn(64))
+    vec_normalize.save(tmp_path / "vec.pkl")
+    policy = Converted(saved(tmp_path, theirs), capsys, "--normalize", tmp_path / "vec.pkl").policy(7, {"distribution": "categorical", "action_heads": "3"})
+    seen = vec_normalize.observation_space
+    plain = [seen.sample() for _ in range(200)]
+    rows = numpy.stack([gymnasium.spaces.flatten(seen, one) for one in plain]).astype(numpy.float32)
+    expected = [theirs.predict(vec_normalize.normalize_obs(one), deterministic=True)[0] for one in plain]
+    assert len(set(map(int, expected))) > 1 and numpy.array_equal(policy.act(torch.tensor(rows))[:, 0].numpy(), numpy.array(expected))
+
+
 @pytest.mark.parametrize("kind", ["npz", "json"])
 def test_statistics_of_observations(tmp_path, capsys, normalized, kind):
     theirs, vec_normalize = normalized
@@ -386,6 +409,55 @@ def test_models_of_sb3_that_wdtrain_lacks(tmp_path, capsys, algorithm, env, sett
     with pytest.raises(SystemExit, match=message):
         Converted(saved(tmp_path, small(algorithm, env, **settings)), capsys)
     assert not (tmp_path / "model.safetensors").exists()
+
+
+class Small(gymnasium.Env):
+    """Random observations, and episodes without an end."""
+
+    def __init__(self, observations, actions):
+        self.observation_space, self.action_space = observations, actions
+
+    def reset(self, *, seed=None, options=None):
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "QRDQN", "SAC", "TD3", "DDPG", "TQC"])
+def test_models_that_have_learned_from_a_replay_memory(tmp_path, capsys, algorithm):
+    """SB3 sets their _last_original_obs without VecNormalize, too."""
+    env = "CartPole-v1" if algorithm in ("DQN", "QRDQN") else "Pendulum-v1"
+    library = stable_baselines3 if hasattr(stable_baselines3, algorithm) else pytest.importorskip("sb3_contrib")
+    theirs = getattr(library, algorithm)("MlpPolicy", env, seed=1, device="cpu", buffer_size=200, learning_starts=32, batch_size=16,
+                                         policy_kwargs={"net_arch": [32]}).learn(100)
+    ours = Converted(saved(tmp_path, settled(theirs)), capsys)
+    assert ours.warning.startswith("warning: if the model was trained with VecNormalize")
+    metadata = METADATA.get(algorithm, {"QRDQN": METADATA["DQN"] | {"dueling": "false", "quantiles": "200"}, "TQC": SQUASHED, "DDPG": METADATA["TD3"]}.get(algorithm))
+    require_same_actions(theirs, ours.policy(theirs.observation_space.shape[0], metadata))
+    ours.loads({"QRDQN": "DQN", "TQC": "SAC"}.get(algorithm, algorithm), "cartpole" if "CartPole" in env else "pendulum")
+
+
+def test_models_of_several_bits(tmp_path, capsys):
+    theirs = small("PPO", Small(gymnasium.spaces.Box(-1, 1, (4,)), gymnasium.spaces.MultiBinary(3)))
+    ours = Converted(saved(tmp_path, theirs), capsys)
+    policy, x = ours.policy(4, {"distribution": "categorical", "action_heads": "2,2,2"}), torch.randn(1000, 4)
+    require_same_actions(theirs, policy)
+    logits = policy(x).output.detach().reshape(-1, 3, 2)
+    assert torch.allclose(logits.softmax(-1)[..., 1], theirs.policy.get_distribution(x).distribution.probs, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 3), (3, 8, 8), (64,)])
+def test_pictures_that_sb3_scales(tmp_path, capsys, shape):
+    theirs = small("PPO", Small(gymnasium.spaces.Box(0, 255, shape, numpy.uint8), gymnasium.spaces.Discrete(2)))
+    if len(shape) == 1:  # SB3 does not scale it
+        ours = Converted(saved(tmp_path, theirs), capsys).policy(64, METADATA["choices"])
+        x = numpy.random.default_rng(1).integers(0, 255, (100, *shape), numpy.uint8)
+        assert numpy.array_equal(ours.act(torch.tensor(x).float())[:, 0].numpy(), theirs.predict(x, deterministic=True)[0])
+    else:
+        with pytest.raises(SystemExit, match="lacks: pictures: SB3 divides them by 255"):
+            Converted(saved(tmp_path, theirs), capsys)
 
 
 def kept(tmp_path, state):
@@ -483,6 +555,62 @@ def test_models_of_rsl_rl(tmp_path, capsys):
     assert torch.allclose(policy.deviation(x) * limits, theirs.std, atol=1e-6)
 
 
+def rsl_rl_5(outputs, log=False, normalizer=None, deviations=False):
+    """The state dict of rsl_rl.models.MLPModel."""
+    state = {f"mlp.{name}": value for name, value in perceptron(5, outputs).state_dict().items()}
+    if deviations:
+        state["distribution.log_std_param" if log else "distribution.std_param"] = torch.tensor([0.5, 2.0]).log() if log else torch.tensor([0.5, 2.0])
+    if normalizer is not None:
+        mean, std = normalizer
+        state |= {"obs_normalizer._mean": mean[None], "obs_normalizer._var": std[None] ** 2, "obs_normalizer._std": std[None],
+                  "obs_normalizer.count": torch.tensor(1000)}
+    return state
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_models_of_rsl_rl_5(tmp_path, capsys, log, normalized):
+    normalizer = (torch.randn(5), torch.rand(5) + 0.1) if normalized else None
+    actor, critic = rsl_rl_5(2, log, normalizer, deviations=True), rsl_rl_5(1, normalizer=normalizer)
+    file = kept(tmp_path, {"actor_state_dict": actor, "critic_state_dict": critic, "optimizer_state_dict": {"state": {}}, "iter": 3, "infos": None})
+    ours = Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4)
+    assert ours.warning == "" and ours.model.get("normalize_input", False) == normalized
+    metadata = {"distribution": "gaussian", "action_components": "2", "action_low": "-1,-4", "action_high": "1,4"}
+    policy, x, limits = ours.policy(5, metadata), torch.randn(100, 5), torch.tensor([1.0, 4.0])
+    read = ((x - normalizer[0]) / (normalizer[1] + 0.01)).clamp(-10, 10) if normalized else x
+    for state, found in ((actor, policy.act(x)), (critic, policy(x).value[:, None])):
+        net = perceptron(5, len(found[0]))
+        net.load_state_dict({name[4:]: value for name, value in state.items() if name.startswith("mlp.")})
+        expected = net(read).clamp(-limits, limits) if state is actor else net(read)
+        assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(policy.deviation(x) * limits, torch.tensor([0.5, 2.0]), atol=1e-6)
+    if normalized:
+        with pytest.raises(SystemExit, match="has statistics of observations itself"):
+            Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4, "--normalize", file)
+        critic["obs_normalizer._mean"] = critic["obs_normalizer._mean"] + 1
+        ours.out.unlink()
+        kept(tmp_path, {"actor_state_dict": actor, "critic_state_dict": critic})
+        with pytest.raises(SystemExit, match="the normalizers of actor and critic differ"):
+            Converted(file, capsys, "--activation", "tanh", "--low", -1, -4, "--high", 1, 4)
+
+
+def test_models_that_rsl_rl_made(tmp_path, capsys):
+    models, tensordict = pytest.importorskip("rsl_rl.models"), pytest.importorskip("tensordict")
+    x = torch.randn(100, 3)
+    seen, groups = tensordict.TensorDict({"policy": x}, batch_size=[100]), {"actor": ["policy"], "critic": ["policy"]}
+    gaussian = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": 0.5}
+    actor, critic = (models.MLPModel(seen, groups, who, outputs, [32, 32], "tanh", True, distribution)
+                     for who, outputs, distribution in (("actor", 1, gaussian), ("critic", 1, None)))
+    for model in (actor, critic):
+        model.obs_normalizer.update(3 * x + 1)
+    file = kept(tmp_path, {"actor_state_dict": actor.state_dict(), "critic_state_dict": critic.state_dict(), "iter": 3})
+    ours = Converted(file, capsys, "--activation", "tanh", "--low", -2, "--high", 2)
+    policy = ours.policy(3, BOX)
+    assert torch.allclose(policy.act(x), actor(seen).clamp(-2, 2), atol=1e-5)
+    assert torch.allclose(policy(x).value, critic(seen)[:, 0], atol=1e-5)
+    ours.loads("PPO", "pendulum")
+
+
 def with_tensors(state, **more):
     return numpy_state(state) | {name.replace("__", "."): numpy.zeros(2) for name in more}
 
@@ -504,8 +632,8 @@ def test_every_tensor_is_used_or_named(state, message):
 
 
 def test_two_state_dicts_are_named(tmp_path, capsys):
-    state = {"actor_state_dict": perceptron(4, 2).state_dict(), "critic_state_dict": perceptron(4, 1).state_dict()}
-    with pytest.raises(SystemExit, match="has several state dicts, 'actor_state_dict', 'critic_state_dict'"):
+    state = {"teacher": perceptron(4, 2).state_dict(), "student": perceptron(4, 1).state_dict()}
+    with pytest.raises(SystemExit, match="has several state dicts, 'teacher', 'student'"):
         Converted(kept(tmp_path, state), capsys)
 
 
@@ -575,7 +703,7 @@ SMALL_REPLAY = "n_timesteps: 20000; buffer_size: 5000; learning_starts: 500; "
      "env_wrapper: [a.B]; policy_kwargs: 'dict(activation_fn=nn.GELU, net_arch=dict(pi=[8], vf=[4]), share=1)'",
      {"normalize_reward": True}, {"fc_dims": [8]},
      ["batch_size 64: does not divide the 100 transitions", "policy_kwargs.net_arch.vf [4]:", "policy_kwargs.activation_fn gelu:",
-      "policy_kwargs.share: has no counterpart", "frame_stack: has no", "env_wrapper: has no"]),
+      "policy_kwargs.share: has no counterpart", "frame_stack: has no", "env_wrapper ['a.B']: wraps an environment in Python, and mountain_car is none"]),
     ("a2c", "Acrobot-v1", "n_envs: 8; n_timesteps: !!float 5e5; learning_rate: lin_7e-4", {"gae_lambda": 1.0, "lr": [[0, 7e-4], [500000, 0]]},
      {"activation": "tanh"}, ["use_rms_prop: the optimizer here is Adam"]),
     ("dqn", "CartPole-v1", "n_timesteps: !!float 5e4; batch_size: 64; learning_starts: 1000; target_update_interval: 10; train_freq: 256; "
@@ -603,13 +731,118 @@ def test_the_program_takes_entries_of_the_zoo(tmp_path, capsys, algorithm, env, 
     assert len(said.splitlines()) == len(notes) and all(f"note: {note}" in said for note in notes), said
 
 
+def test_entries_that_others_are_merged_into(tmp_path, capsys):
+    (tmp_path / "ppo.yml").write_text("a: &a\n  n_timesteps: 1000\n  n_epochs: 3\nCartPole-v1:\n  <<: *a\n  n_epochs: 4\n")
+    main(["--zoo", str(tmp_path / "ppo.yml"), "CartPole-v1", "--out", str(tmp_path / "zoo.yaml")])
+    assert capsys.readouterr().out == f"{tmp_path}/zoo.yaml: wdtrain --config {tmp_path}/zoo.yaml\n"
+    assert yaml.safe_load((tmp_path / "zoo.yaml").read_text())["policy"]["shared"]["num_epochs"] == 4
+    with pytest.raises(SystemExit, match="zoo.yaml exists: name another file"):
+        main(["--zoo", str(tmp_path / "ppo.yml"), "CartPole-v1", "--out", str(tmp_path / "zoo.yaml")])
+
+
+@pytest.mark.parametrize("entry, wrappers, notes", [
+    ("env_wrapper: a.B", ["a.B"], ""),
+    ("env_wrapper: [a.B, {c.D: {size: 3}}, {e.F: {}}]", ["a.B", "c.D", "e.F"], "env_wrapper c.D: its arguments {'size': 3} have no counterpart"),
+])
+def test_wrappers_of_the_zoo(tmp_path, capsys, entry, wrappers, notes):
+    _, found, said = translated(tmp_path, capsys, "ppo", "BipedalWalker-v3", "n_timesteps: 1e5; " + entry)
+    assert found["env"] == {"wrappers": wrappers} and notes in said and "env_wrapper: has no" not in said
+
+
 def test_environments_and_algorithms_that_the_zoo_names_otherwise(tmp_path, capsys):
     _, found, said = translated(tmp_path, capsys, "tuned", "BipedalWalker-v3", "n_timesteps: 1e5", "--algorithm", "ppo")
     assert found["name"] == "gym:BipedalWalker-v3" and found["policy"]["shared"]["algorithm"] == "PPO"
-    assert said == "note: BipedalWalker-v3: is no environment of wdtrain: gym:BipedalWalker-v3 is that of Gymnasium, in Python\n"
+    assert said == "note: BipedalWalker-v3: is no environment of wdtrain: gym:BipedalWalker-v3 is that of Gymnasium, in Python " \
+        "(gym:MODULE:BipedalWalker-v3, if a module of yours registers it)\n"
     with pytest.raises(SystemExit, match="tuned.yml: algorithm TUNED: must be one of PPO, A2C, DQN, SAC, TD3, DDPG: give --algorithm"):
         main(["--zoo", str(tmp_path / "tuned.yml"), "BipedalWalker-v3"])
     with pytest.raises(SystemExit, match="tuned.yml: has no CartPole-v1, only BipedalWalker-v3"):
         main(["--zoo", str(tmp_path / "tuned.yml"), "CartPole-v1", "--algorithm", "a2c"])
     with pytest.raises(SystemExit, match="the entry has no n_timesteps"):
         translated(tmp_path, capsys, "ppo", "CartPole-v1", "n_envs: 8")
+
+
+# --- Settings of JaxMARL and EPyMARL ---------------------------------------------------------------------------------
+
+JAX_QMIX = """\
+"TOTAL_TIMESTEPS": 2e6
+"NUM_ENVS": 8
+"NUM_STEPS": 26
+"BUFFER_SIZE": 5000
+"BUFFER_BATCH_SIZE": 32
+"HIDDEN_SIZE": 64
+"MIXER_EMBEDDING_DIM": 16
+"MIXER_HYPERNET_HIDDEN_DIM": 128
+"MIXER_INIT_SCALE": 0.001
+"EPS_START": 1.0
+"EPS_FINISH": 0.05
+"EPS_DECAY": 0.1
+"MAX_GRAD_NORM": 25
+"TARGET_UPDATE_INTERVAL": 200
+"TAU": 1.
+"NUM_EPOCHS": 1
+"LR": 0.005
+"LEARNING_STARTS": 10000
+"LR_LINEAR_DECAY": True
+"GAMMA": 0.9
+"REW_SCALE": 1.
+"ENV_NAME": "MPE_simple_spread_v3"
+"ALG_NAME": "qmix"
+"""
+JAX_MAPPO = "LR: 0.002\nNUM_ENVS: 16\nNUM_STEPS: 128\nTOTAL_TIMESTEPS: 2e6\nUPDATE_EPOCHS: 4\nNUM_MINIBATCHES: 4\nGAMMA: 0.99\nGAE_LAMBDA: 0.95\n" \
+            "CLIP_EPS: 0.2\nENT_COEF: 0.01\nVF_COEF: 0.5\nMAX_GRAD_NORM: 0.5\nACTIVATION: tanh\nSEED: 30\nNUM_SEEDS: 2\nANNEAL_LR: True\n"
+JAX_PQN = "alg: {NUM_ENVS: 32, NUM_STEPS: 26, TOTAL_TIMESTEPS: 2e6, NUM_EPOCHS: 2, NUM_MINIBATCHES: 4, LR: 0.001, LAMBDA: 0.5, EPS_START: 1, " \
+          "EPS_FINISH: 0.1, EPS_DECAY: 0.2, HIDDEN_SIZE: 32, NORM_TYPE: layer_norm}\nENV_NAME: MPE_simple_tag_v3\n"
+EPY_QMIX = "name: qmix\nenv_args: {key: pz-mpe-simple-speaker-listener-v4, time_limit: 25}\nepsilon_finish: 0.1\nbatch_size: 32\nbuffer_size: 1000\n" \
+           "target_update_interval_or_tau: 200\nmixer: qmix\nmixing_embed_dim: 16\nhidden_dim: 128\nuse_rnn: True\nt_max: 2050000\nlearner: q_learner\n"
+EPY_MAPPO = "name: mappo\nenv_args: {key: 'pz-mpe-simple-spread-v3', time_limit: 25}\nbatch_size_run: 10\nbatch_size: 10\nbuffer_size: 10\nepochs: 4\n" \
+            "use_rnn: False\nq_nstep: 5\nstandardise_rewards: True\nobs_agent_id: True\nt_max: 20050000\n"
+
+
+@pytest.mark.parametrize("file, text, env, trainer, policy, model, notes", [
+    ("ql.yaml", JAX_QMIX, "simple_spread", {"num_envs": 8, "train_batch_size": 208, "total_steps": 1999920},
+     {"algorithm": "QMIX", "lr": [[0, 0.005], [1999920, 0]], "epsilon": [[0, 1], [199992, 0.05]], "gamma": 0.9, "max_grad_norm": 25,
+      "buffer_size": 130000, "batch_size": 832, "replay_ratio": 4, "learning_starts": 10000, "target_every": 41600, "mixer_dim": 16,
+      "hypernet_dims": [128]}, {"fc_dims": [64, 64]}, ["MIXER_INIT_SCALE"]),
+    ("mappo_ff.yaml", JAX_MAPPO + "ENV_NAME: MPE_simple_spread_v3", "simple_spread", {"num_envs": 16, "train_batch_size": 2048, "seed": 30},
+     {"algorithm": "MAPPO", "vf_loss_coeff": 0.25, "vf_clip_param": 0.2, "num_epochs": 4, "num_minibatches": 4, "gae_lambda": 0.95,
+      "lr": [[0, 0.002], [1998848, 0]]}, {"activation": "tanh", "separate_value": True}, ["NUM_SEEDS"]),
+    ("ippo.yaml", JAX_MAPPO + "GRU_HIDDEN_DIM: 32\nFC_DIM_SIZE: 16\nENV_NAME: MPE_simple_tag_v3", "simple_tag", {}, {"algorithm": "IPPO"},
+     {"type": "gru", "width": 32}, ["model.activation tanh", "FC_DIM_SIZE", "NUM_SEEDS"]),
+    ("pqn_vdn_rnn.yaml", JAX_PQN, "simple_tag", {"train_batch_size": 832},
+     {"algorithm": "PQN-VDN", "lambda": 0.5, "num_epochs": 2, "num_minibatches": 4, "lr": 0.001}, {"type": "gru", "width": 32}, ["model.layer_norm True"]),
+    ("pqn_vdn_ff.yaml", JAX_PQN, "simple_tag", {}, {"algorithm": "PQN-VDN"}, {"fc_dims": [32, 32], "layer_norm": True}, []),
+    ("iql.yaml", JAX_QMIX.replace("qmix", "iql"), "simple_spread", {}, {"algorithm": "DQN"}, {},
+     ["MIXER_EMBEDDING_DIM", "MIXER_HYPERNET_HIDDEN_DIM", "MIXER_INIT_SCALE"]),
+    ("qmix.yaml", EPY_QMIX, "simple_speaker_listener", {"num_envs": 1, "train_batch_size": 25, "total_steps": 2050000},
+     {"algorithm": "QMIX", "epsilon": [[0, 1], [50000, 0.1]], "buffer_size": 25000, "batch_size": 800, "replay_ratio": 32, "target_every": 5000,
+      "tau": 1, "mixer_dim": 16}, {"fc_dims": [128, 128], "reads": ["observation", "agent_id"]}, ["recurrent networks", "learner"]),
+    ("vdn.yaml", EPY_QMIX.replace("qmix", "vdn").replace("_tau: 200", "_tau: 0.01"), "simple_speaker_listener", {},
+     {"algorithm": "VDN", "tau": 0.01, "target_every": 25}, {}, ["recurrent networks", "learner", "mixing_embed_dim"]),
+    ("mappo.yaml", EPY_MAPPO, "simple_spread", {"num_envs": 10, "train_batch_size": 250},
+     {"algorithm": "MAPPO", "num_epochs": 4, "n_step": 5, "normalize_reward": True, "vf_loss_coeff": 1}, {"fc_dims": [64, 64]}, ["buffer_size"]),
+])
+def test_settings_of_jaxmarl_and_epymarl(tmp_path, capsys, file, text, env, trainer, policy, model, notes):
+    (tmp_path / file).write_text(text)
+    capsys.readouterr()
+    main(["--jaxmarl", str(tmp_path / file), "--out", str(tmp_path / "ours.yaml")])
+    said = capsys.readouterr().err
+    given = wdtrain("--config", tmp_path / "ours.yaml", "--device", "cpu", "--print_config")
+    assert given.returncode == 0 and "warning" not in given.stderr, given.stderr
+    found = yaml.safe_load((tmp_path / "ours.yaml").read_text())
+    assert found["name"] == env and trainer.items() <= found["trainer"].items()
+    for section in found["policy"].values():
+        assert policy.items() <= section.items() and model.items() <= section["model"].items()
+    assert len(said.splitlines()) == len(notes) and all(f"note: {note}" in said for note in notes), said
+
+
+def test_settings_of_unknown_algorithms_and_environments(tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(JAX_MAPPO + "ENV_NAME: hanabi")
+    with pytest.raises(SystemExit, match="x.yaml: no algorithm that is here: give --algorithm IQL, VDN"):
+        main(["--jaxmarl", str(tmp_path / "x.yaml")])
+    main(["--jaxmarl", str(tmp_path / "x.yaml"), "--algorithm", "IPPO"])
+    said = capsys.readouterr()
+    assert yaml.safe_load(said.out)["policy"]["shared"]["algorithm"] == "IPPO" and "note: hanabi: is no environment of wdtrain: name one" in said.err
+    (tmp_path / "x.yaml").write_text(JAX_MAPPO.replace("NUM_ENVS: 16\n", ""))
+    with pytest.raises(SystemExit, match="the entry has no NUM_ENVS"):
+        main(["--jaxmarl", str(tmp_path / "x.yaml"), "--algorithm", "IPPO"])

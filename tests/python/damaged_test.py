@@ -82,6 +82,11 @@ def zipped(content, cut=0, data=None):
     pathlib.Path("file").write_bytes(data[: len(data) - cut])
 
 
+def bomb(name):
+    with zipfile.ZipFile("file", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(50 << 20))
+
+
 NO_TENSORS = "is not a torch file that holds tensors only"
 
 
@@ -99,7 +104,7 @@ NO_TENSORS = "is not a torch file that holds tensors only"
     (lambda: zipped(b"", data='{"action_space": {"low": "[a]"}}'), "file: damaged"),
     (lambda: pathlib.Path("file").write_bytes(b""), NO_TENSORS),
     (lambda: pathlib.Path("file").write_bytes(bytes(range(256)) * 20), NO_TENSORS),
-    (lambda: None, "No such file"),
+    (lambda: None, "error: file: there is no such file"),
     (lambda: os.mkdir("file"), "file: is not a regular file"),
     (lambda: os.mkfifo("file"), "file: is not a regular file"),
     (lambda: os.symlink("/dev/zero", "file"), "file: is not a regular file"),
@@ -109,6 +114,18 @@ NO_TENSORS = "is not a torch file that holds tensors only"
     (lambda: saved(dict(GOOD, **{"actor.0.bias": torch.zeros(4, 1)})), "actor.0.bias has 2 dimensions instead of 1"),
     (lambda: saved(dict(GOOD, **{"critic.0.bias": torch.tensor([torch.nan])})), "value_head.bias has numbers that are NaN"),
     (lambda: saved(dict(CONTINUOUS, actor_logstd=torch.zeros(2))), "4 outputs for 2 components"),
+    *((lambda kind=kind: saved(dict(GOOD, **{"actor.0.weight": torch.ones(4, 3, dtype=kind)})), f"tensor actor.0.weight has numbers of the type {name}")
+      for kind, name in ((torch.complex64, "complex64"), (torch.bool, "bool"), (torch.int64, "int64"))),
+    (lambda: saved(dict(GOOD, **{"actor.0.weight": torch.ones(0, 3), "actor.0.bias": torch.ones(0)})), "actor.0.weight has no numbers: its shape is [0, 3]"),
+    (lambda: saved(dict(GOOD, **{"actor.0.bias": torch.ones(5)})), "actor.0.weight has 4 rows, and actor.0.bias 5 numbers"),
+    (lambda: saved(dict(GOOD, **{"actor.2.weight": torch.ones(2, 63), "actor.2.bias": torch.ones(2), "critic.2.weight": torch.ones(1, 4),
+                                 "critic.2.bias": torch.ones(1), "critic.0.weight": torch.ones(4, 3), "critic.0.bias": torch.ones(4)})),
+     "policy_head.weight is [2, 63]: it should read 4 numbers"),
+    (lambda: saved(dict(GOOD, **{"\x1b[2J\n": torch.ones(2)})), r"no place for \x1b[2J\n:"),
+    (lambda: saved(dict(GOOD, **{"": torch.ones(2)})), "no place for '':"),
+    (lambda: saved(dict(GOOD, **{"actor.0.weight": torch.ones(1).expand(1 << 33).reshape(1 << 32, 2)})), "have more numbers than the file has bytes"),
+    (lambda: bomb("policy.pth"), "weights do not shrink so much, and it stays unread"),
+    (lambda: bomb("archive/data.pkl"), "weights do not shrink so much, and it stays unread"),
 ])
 def test_convert(make, message):
     make()
@@ -148,11 +165,34 @@ def test_statistics(content):
     "", "[1]", "{", "a: !!python/object/apply:os.mkdir [pwned]", "a: 3", "a: {n_timesteps: many}", "a: {n_timesteps: .inf}",
     "a: {n_timesteps: 10, n_envs: 0}", "a: {n_timesteps: 10, learning_rate: lin_x}", "a: {n_timesteps: 10, policy_kwargs: 'os.mkdir(1)'}",
     "a: {n_timesteps: 10, policy_kwargs: '" + "(" * 1000 + "'}",
+    "x: &a {a: [1, 1]}\ny: &b [*a, *a]\na: {n_timesteps: 10, policy: *b}", "a: &a {n_timesteps: 10, policy: *a}",
+    "x: &a {b: 1}\na: {<<: *a, <<: *a, n_timesteps: 10}", "x: &a {b: 1}\na: {<<: [*a, *a], n_timesteps: 10}",
 ])
 def test_files_of_the_zoo(content):
     pathlib.Path("ppo.yml").write_text(content)
     assert "ppo.yml: " in error_of(convert, "--zoo", "ppo.yml", "a")
     assert not os.path.exists("pwned")
+
+
+@pytest.mark.parametrize("content", [
+    pickle.dumps(Evil()),
+    pickle.dumps({"obs_rms": Evil()}),
+    b"\x80\x04" + pickle.BYTEARRAY8 + (1 << 40).to_bytes(8, "little") + b".",
+    b"\x80\x04" + pickle.NONE + pickle.LONG_BINPUT + (0xffffffff).to_bytes(4, "little") + b".",
+    b"\x80\x04cos\nmkdir\n(S'pwned'\ntR.",
+    b"\x80\x02cwdtrain.files\nwrite\n(U\x01aU\x05pwnedtR.",
+])
+def test_a_pickle_calls_nothing(content):
+    saved(GOOD)
+    pathlib.Path("norm.pkl").write_bytes(content)
+    message = error_of(convert, "file", "--out", "out", "--normalize", "norm.pkl")
+    assert "norm.pkl: is no VecNormalize of SB3 that can be read safely" in message and "numpy.savez('norm.npz', mean=vec.obs_rms.mean" in message
+    assert not os.path.exists("out") and not os.path.exists("pwned")
+
+
+def test_statistics_that_are_not_there():
+    saved(GOOD)
+    assert error_of(convert, "file", "--out", "out", "--normalize", "norm.pkl") == "error: norm.pkl: there is no such file"
 
 
 def test_an_old_torch_is_not_trusted(monkeypatch):
@@ -206,6 +246,8 @@ def test_export(run, format, change, message, monkeypatch):
     (dict(METADATA, streams="{"), "damaged, or not such a file: JSONDecodeError"),
     (dict(METADATA, streams='[{"name": "map"}]'), "damaged, or not such a file: KeyError: 'shape'"),
     (dict(METADATA, agent_ids="99999999999"), "99999999999 ids, and streams []: no policy has these"),
+    (dict(METADATA, agent_ids="9" * 4000), "9" * 60 + "... ids, and streams []: no policy has these"),
+    (dict(METADATA, streams=json.dumps([{"name": "map", "shape": [0] * 50_000, "of": "agent"}])), "0, 0, ...: no policy has these"),
     (dict(METADATA, reads="observation,map"), "its networks read map, whose size the file does not say"),
     (dict(METADATA, observation_size="x"), "damaged, or not such a file: ValueError"),
     (dict(METADATA, activation="sine"), "activation 'sine' is not known"),
