@@ -28,10 +28,11 @@ fs::path notes() {
   return folder.empty() ? folder : folder / "wd" / "begun";
 }
 
-// Its name, arguments and interpreter, and the content of a pickled file.
+// Its name, arguments, wrappers and interpreter, and the content of a pickled file.
 std::string game_of(const Environment& environment) {
   nlohmann::json game = request_of(environment, "make");
   game["python"] = interpreter_of(environment);
+  for (const char* const harmless : {"one_role", "statistics"}) game.erase(harmless);
   constexpr std::string_view kPickle = "pickle:";
   const std::string name(environment.name());
   return dump(game) + '\n' +

@@ -43,7 +43,7 @@ def test_a_row_is_complete(row):
         (policy,) = [setting for setting in row["set"] if setting.startswith("policy")]
         (settings,) = yaml.safe_load(policy.removeprefix("policy=")).values()
         assert settings == {"algorithm": row["algorithm"]}
-        assert {setting.split("=")[0] for setting in row["set"]} <= {"policy", "trainer.total_steps", "trainer.stop_return", "env.scale"}
+        assert {setting.split("=")[0] for setting in row["set"]} <= {"policy", "trainer.total_steps", "trainer.stop_return", "env.scale", "env.kwargs"}
     for judged in row["judged"]:
         assert ("at_least" in judged) != ("at_most" in judged) and isinstance(rows.target(judged)[1], int | float)
         assert ("metric" in judged) != ("eval" in judged) and ("eval" in judged) == ("value" in judged)

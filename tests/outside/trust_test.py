@@ -19,6 +19,7 @@ with open(os.environ["STARTED"], "a") as file:
     file.write("started ")
 def make(**arguments):
     return gymnasium.make("CartPole-v1", **arguments)
+Wrap = gymnasium.Wrapper
 """
 KINDS = ["function", "pickle", "interpreter", "os:system"]
 
@@ -126,7 +127,7 @@ def test_nothing_starts_the_game_of_a_strangers_run(kind, place, tmp_path):
 
 
 def test_the_name_and_what_would_run_are_shown(place):
-    for kind, shown in {"function": "it would run strange_game:make with the arguments {}", "os:system": 'os:system with the arguments {"command":"touch ',
+    for kind, shown in {"function": "it would run strange_game:make with the arguments {}", "os:system": 'os:system with the arguments {"command": "touch ',
                         "interpreter": "gym:CartPole-v1 with the arguments {}, by the interpreter /"}.items():
         done = place.call("eval", place.strange(kind))
         assert done.returncode == 2 and shown in done.stderr and "give --trust if you trust it" in done.stderr
@@ -156,6 +157,18 @@ def test_trust_and_the_name_of_the_environment_start_it(place, tmp_path):
     assert place.call(*resume, home="empty").returncode == 2 and not place.started()
     place.call(*resume, "--set", f"env.python={sys.executable}", "--allow_drift", home="empty", good=True)
     assert not place.started()
+
+
+def test_wrappers_are_code_too(place, tmp_path):
+    run, wrapped = tmp_path / "run", ["--set", "env.wrappers=[strange_game.Wrap]"]
+    place.call("--env", "gym:CartPole-v1", *wrapped, "--run_dir", run, *SMALL, home="stranger", good=True)
+    assert place.started()
+    resume = ["--env", "gym:CartPole-v1", "--resume", run, "--total_steps", 320]
+    for words in (["eval", run], resume):
+        done = place.call(*words, home="empty")
+        assert done.returncode == 2 and 'wrapped by ["strange_game.Wrap"]' in done.stderr and not place.started()
+    place.call(*resume, *wrapped, home="empty", good=True)
+    assert place.started()
 
 
 def test_another_pickled_file_is_another_game(place, tmp_path):
@@ -193,4 +206,4 @@ def test_a_run_of_another_environment_is_refused_by_name_before_it_is_read(place
 def test_what_is_noted_says_what_was_begun(place, tmp_path):
     place.call("--env", "strange_game:make", "--set", "env.kwargs={render_mode: null}", "--run_dir", tmp_path / "run", *SMALL, home="noted", good=True)
     (note,) = (place.folder / "noted" / "wd" / "begun").iterdir()
-    assert json.loads(pathlib.Path(note).read_text()) == {"do": "make", "environment": "strange_game:make", "kwargs": {"render_mode": None}, "python": ""}
+    assert json.loads(pathlib.Path(note).read_text()) == {"do": "make", "environment": "strange_game:make", "kwargs": '{"render_mode": null}', "python": "", "wrappers": []}
