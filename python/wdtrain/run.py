@@ -1,5 +1,7 @@
 """A run's folder. Nothing here writes to it or disturbs a training that goes on."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -7,12 +9,16 @@ import pathlib
 import socket
 import time
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import safetensors.numpy
 
 from wdtrain import files
-from wdtrain.files import RunError
+from wdtrain.files import RunError, UsageError
+
+if TYPE_CHECKING:
+    from wdtrain.policy import Policy
 
 
 def need(module, package=None):
@@ -134,6 +140,13 @@ class Run:
         ax.legend()
         return ax
 
+    def play(self, out: Any = "episode.html", **options: Any) -> pathlib.Path:
+        """Records episodes as a page (.html), movie (.gif, .mp4) or numbers (.json), and returns its path. options: those of `wdtrain play --help`."""
+        from wdtrain.train import ask
+
+        ask("play", self, out=out, **options)
+        return pathlib.Path(out)
+
     # --- weights ------------------------------------------------------------------------------------------
 
     @property
@@ -170,13 +183,23 @@ class Run:
         """What the weights file says of its policy, as text: distribution, sizes, network, steps."""
         return _metadata(*self.weights_file(policy))
 
-    def policy(self, policy=None):
-        """The trained policy as a torch module (see wdtrain.policy.Policy)."""
+    def policy(self, policy: str | None = None, *, env: Any = None, agent: str | None = None) -> Policy:
+        """The trained policy as a torch module (see wdtrain.policy.Policy).
+
+        env: an environment in Python: act() takes its observations as they are, and gives its actions. agent: whose, if it has several.
+        """
         need("torch")
         from wdtrain.policy import Policy
 
         file = self.weights_file(policy)
-        return Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
+        made = Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
+        if env is not None:
+            from wdtrain.spaces import Spaces
+
+            made.spaces = Spaces(env, agent)
+            if (size := made.spaces.observer.size) != made.observation_size:
+                raise UsageError(f"observations of env have {size} numbers, and the policy reads {made.observation_size}")
+        return made
 
 
 def _tensors(path, content):
