@@ -9,6 +9,7 @@ import pathlib
 import socket
 import time
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -31,7 +32,7 @@ def need(module, package=None):
 class Run:
     """The folder of a run, or of one of its checkpoints (then weights and policies are the checkpoint's)."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike[str]):
         self.folder = pathlib.Path(folder)
         self._weights = self.folder
         if (self.folder / "manifest.json").is_file():  # a checkpoint: RUN/checkpoints/NAME
@@ -39,11 +40,11 @@ class Run:
         if not (self.folder / "summary.json").is_file():
             raise RunError(f"{folder}: not a run's folder (it has no summary.json)")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Run({str(self._weights)!r})"
 
     @property
-    def summary(self):
+    def summary(self) -> dict[str, Any]:
         """summary.json: status, steps, speed, mean returns."""
         return files.read_object(self.folder, "summary.json")
 
@@ -54,7 +55,7 @@ class Run:
         return value
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """config.yaml: the settings in effect, as nested dictionaries."""
         yaml = need("yaml", "pyyaml")
         text = files.read(self.folder, "config.yaml")
@@ -65,7 +66,7 @@ class Run:
         return settings
 
     @property
-    def status(self):
+    def status(self) -> str:
         """"running", "finished", "stopped", "failed", or "killed": running, but no process holds the folder."""
         status = self._said("status")
         return "killed" if status == "running" and not self._is_held() else status
@@ -85,7 +86,7 @@ class Run:
 
     # --- metrics ------------------------------------------------------------------------------------------
 
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl as dictionaries; null is NaN. A line that is being written is left out."""
         return list(self._new_rows(files.Lines(self.folder, "metrics.jsonl")))
 
@@ -104,11 +105,11 @@ class Run:
                 last = row["iteration"]
                 yield row
 
-    def metrics(self):
+    def metrics(self) -> Any:
         """All metrics as a pandas DataFrame, one row per logging interval."""
         return need("pandas").DataFrame(self.rows())
 
-    def watch(self, interval=0.5):
+    def watch(self, interval: float = 0.5) -> Iterator[dict[str, Any]]:
         """Yields each line of metrics.jsonl as it is written, beginning with the first, until the run ends.
 
         If the run is killed and resumed meanwhile, lines that are made again are not repeated.
@@ -124,7 +125,7 @@ class Run:
                 return
             time.sleep(interval)
 
-    def plot(self, *names, x="env_steps", ax=None):
+    def plot(self, *names: str, x: str = "env_steps", ax: Any = None) -> Any:
         """Draws metrics over steps; without names, the recent return of each policy. Returns the axes."""
         pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
         metrics = self.metrics()
@@ -150,18 +151,18 @@ class Run:
     # --- weights ------------------------------------------------------------------------------------------
 
     @property
-    def policies(self):
+    def policies(self) -> list[str]:
         """Names of the policies whose weights are there."""
         return sorted(path.stem for path in (self._weights / "weights").glob("*.safetensors"))
 
     @property
-    def checkpoints(self):
+    def checkpoints(self) -> dict[int, Run]:
         """{iteration: Run of that checkpoint}, oldest first."""
         folders = (path for path in (self.folder / "checkpoints").glob("[0-9]*") if path.name.isdecimal())
         complete = [path for path in folders if (path / "manifest.json").is_file()]
         return {int(path.name): Run(path) for path in sorted(complete)}
 
-    def policy_name(self, policy=None):
+    def policy_name(self, policy: str | None = None) -> str:
         """The name itself, if there is such a policy; without one, that of the only policy."""
         names = self.policies
         if policy is None and len(names) == 1:
@@ -170,16 +171,16 @@ class Run:
             raise RunError(f"{self._weights}: name a policy: {', '.join(names) or 'there are no weights yet'}")
         return policy
 
-    def weights_file(self, policy=None):
+    def weights_file(self, policy: str | None = None) -> tuple[pathlib.Path, bytes]:
         """(path, content) of the policy's safetensors file."""
         path = ("weights", f"{self.policy_name(policy)}.safetensors")
         return self._weights.joinpath(*path), files.read(self._weights, *path)
 
-    def weights(self, policy=None):
+    def weights(self, policy: str | None = None) -> dict[str, numpy.ndarray]:
         """{name: numpy array}. The policy's name can be left out if there is only one."""
         return _tensors(*self.weights_file(policy))
 
-    def metadata(self, policy=None):
+    def metadata(self, policy: str | None = None) -> dict[str, str]:
         """What the weights file says of its policy, as text: distribution, sizes, network, steps."""
         return _metadata(*self.weights_file(policy))
 
@@ -225,7 +226,7 @@ def _row(line, last):
     return {name: numpy.nan if value is None else value for name, value in row.items()}
 
 
-def runs(folder="runs"):
+def runs(folder: str | os.PathLike[str] = "runs") -> list[Run]:
     """All runs below a folder, in the order of their paths."""
     found = []
     for path, folders, files in os.walk(folder):

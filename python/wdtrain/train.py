@@ -52,7 +52,7 @@ if os.getppid() == int(sys.argv[1]):
 
 def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str, Any] | None = None, run_dir: Any = None, tag: str | None = None,
           config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
-          **options: Any) -> Run:
+          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, **options: Any) -> Run:
     """Trains policies, waits for the end, and returns the Run.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
@@ -71,6 +71,7 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     callable; FileNotFoundError if the program wdtrain is not found. KeyboardInterrupt ends training after the current iteration with
     a checkpoint, and is raised again; a second one ends it at once.
     """
+    options |= {key: value for key, value in (("total_steps", total_steps), ("num_envs", num_envs), ("seed", seed)) if value is not None}
     for key in options.keys() & OF_OTHERS.keys():
         raise UsageError(f"{key}: {OF_OTHERS[key]}")
     command = [find_program(), "train"]
