@@ -34,12 +34,11 @@ class VecEnv(Base):
             env = envs.make(env, 1 if num_envs is None else num_envs, **{"device": "cpu", **arguments}, autoreset_mode="same_step", arrays="numpy")
         elif arguments or num_envs not in (None, env.num_envs):
             raise UsageError("sb3.VecEnv: arguments are for an environment's name, and this environment is made already")
-        game = env.game
         if isinstance(env, envs.MultiAgentEnv):
-            raise UsageError(f"{game.name} has {game.num_agents} agents, and Stable-Baselines3 trains one: take wdtrain.train()")
-        if game.mode != "same_step" or game.arrays != "numpy":
+            raise UsageError(f"{env.game.name} has {env.num_agents} agents, and Stable-Baselines3 trains one: take wdtrain.train()")
+        if (env.game.mode, env.game.arrays) != ("same_step", "numpy"):
             raise UsageError("sb3.VecEnv: give a name, or make(NAME, num_envs, autoreset_mode='same_step', arrays='numpy', device='cpu')")
-        self.env, self._role, self._put = env, env.role, game.put
+        self.env, self._role, self._game = env, env.role, env.game
         self._returns, self._lengths, self._begin = np.zeros(env.num_envs), np.zeros(env.num_envs, int), time.time()
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
@@ -47,32 +46,26 @@ class VecEnv(Base):
         self.env.reset(seed=self._seeds[0], options=self._options[0] or None)
         self._reset_seeds()
         self._reset_options()
-        self._returns[:], self._lengths[:] = 0, 0
-        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self._returns[:], self._lengths[:], self.reset_infos = 0, 0, [{} for _ in range(self.num_envs)]
         return self._role.observations[:, 0].copy()
 
     def step_async(self, actions):
-        self._put(self._role, actions, self.env._shape)
+        self._game.put(self._role, actions, self.env._shape)
 
     def step_wait(self):
-        game = self.env.game
-        game.step()
-        reward, ended = self._role.reward[:, 0].copy(), game.ended()
+        self._game.step()
+        reward, ended, infos = self._role.reward[:, 0].copy(), self._game.ended(), [{}] * self.num_envs  # one for all whose episode goes on
         self._returns += reward
         self._lengths += 1
-        infos = [{}] * self.num_envs  # one for all whose episode goes on
         if (places := np.flatnonzero(ended)).size:
-            self._report(game, places, infos)
+            last, now = self._role.last_observations[places, 0], round(time.time() - self._begin, 6)
+            columns = {"r": self._returns, "l": self._lengths, "cut": self._game.truncated & ~self._game.terminated, **self._game.statistics}
+            rows = zip(*(value[places].tolist() for value in columns.values()), strict=True)
+            for k, seen, (r, n, cut, *numbers) in zip(places.tolist(), last, rows, strict=True):
+                infos[k] = {"terminal_observation": seen, "TimeLimit.truncated": cut, "episode": {"r": r, "l": n, "t": now},
+                            **dict(zip(self._game.statistics, numbers, strict=True))}
+            self._returns[places], self._lengths[places] = 0, 0
         return self._role.observations[:, 0].copy(), reward, ended, infos
-
-    def _report(self, game, places, infos):
-        """Fills in the infos of the replicas whose episodes ended."""
-        last, cut, now = self._role.last_observations[places, 0], game.truncated[places] & ~game.terminated[places], round(time.time() - self._begin, 6)
-        returns, lengths, names = self._returns[places].tolist(), self._lengths[places].tolist(), list(game.statistics)
-        statistics = zip(*(value[places].tolist() for value in game.statistics.values()), strict=True) if names else [()] * len(places)
-        for k, seen, truncated, r, n, numbers in zip(places.tolist(), last, cut.tolist(), returns, lengths, statistics, strict=True):
-            infos[k] = {"terminal_observation": seen, "TimeLimit.truncated": truncated, "episode": {"r": r, "l": n, "t": now}, **dict(zip(names, numbers, strict=True))}
-        self._returns[places], self._lengths[places] = 0, 0
 
     def close(self):
         self.env.close()
@@ -80,13 +73,11 @@ class VecEnv(Base):
     def action_masks(self):
         """[replicas, choices]: what is legal, for MaskablePPO of sb3-contrib."""
         if self._role.action_mask is None:
-            raise AttributeError(f"{self.env.game.name} has no action_masks: all its actions are legal")
+            raise AttributeError(f"{self._game.name} has no action_masks: all its actions are legal")
         return self._role.action_mask[:, 0].copy()
 
     def get_attr(self, attr_name, indices=None):
-        if attr_name == "action_masks":
-            self.action_masks()
-        value = getattr(self if attr_name == "action_masks" else self.env, attr_name)
+        value = self.action_masks if attr_name == "action_masks" and self.action_masks() is not None else getattr(self.env, attr_name)
         return [value for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name, value, indices=None):
@@ -95,8 +86,7 @@ class VecEnv(Base):
     def env_method(self, method_name, *method_args, indices=None, **method_kwargs):
         if method_name != "action_masks":
             raise AttributeError(f"replicas are stepped together, and have no method {method_name!r} of their own")
-        masks = self.action_masks()
-        return [masks[k] for k in self._get_indices(indices)]
+        return list(self.action_masks()[self._get_indices(indices)])
 
     def env_is_wrapped(self, wrapper_class, indices=None):
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

@@ -13,10 +13,10 @@ from wdtrain.worker import Actor, Observer
 def flatten(space: Any, observation: Any) -> numpy.ndarray:
     """The row of float32 that policies read, of an observation of this space of Gymnasium: the parts of Dict and Tuple in the
     order of the space and without action_mask, Discrete and MultiDiscrete as 0 and 1."""
-    return _row(Observer(space), observation)
+    return row_of(Observer(space), observation)
 
 
-def _row(observer, observation):
+def row_of(observer, observation):
     row = numpy.zeros(observer.size, numpy.float32)
     observer.write(observation, row)
     return row
@@ -28,18 +28,17 @@ class Spaces:
     def __init__(self, env, agent=None):
         observation, action = env.observation_space, env.action_space
         if callable(observation):
-            if agent not in getattr(env, "possible_agents", []):
-                raise UsageError(f"agent={agent!r}: name one of the environment's agents: {', '.join(getattr(env, 'possible_agents', []))}")
+            if agent not in env.possible_agents:
+                raise UsageError(f"agent={agent!r}: name one of the environment's agents: {', '.join(env.possible_agents)}")
             observation, action = observation(agent), action(agent)
         self.observer, self.actor = Observer(observation), Actor(action)
 
     def row(self, observation):
         """(numbers, mask); the mask is None if it is not part of the observation."""
-        mask = None
+        mask = numpy.ones(self.actor.choices, bool) if self.observer.has_mask else None
         if self.observer.has_mask:
-            mask = numpy.ones(self.actor.choices, bool)
             self.actor.read_mask(observation["action_mask"], mask)
-        return _row(self.observer, observation), mask
+        return row_of(self.observer, observation), mask
 
     def action(self, numbers):
         """What env.step() takes."""

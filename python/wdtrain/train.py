@@ -149,11 +149,8 @@ def find_program():
         return os.path.abspath(found)
     package = os.path.dirname(os.path.abspath(__file__))
     # PROJECT/python/wdtrain, BUILD/python/wdtrain, PREFIX/lib/pythonX.Y/site-packages/wdtrain, and the same in PROJECT/.venv
-    for place in ("../../build", "../..", "../../../../bin", "../../../../../build"):
+    for place in ("../../build", "../..", "../../../../bin", "../../../../../build", *os.get_exec_path()):
         if found := _which(os.path.normpath(os.path.join(package, place, "wdtrain"))):
-            return found
-    for place in os.get_exec_path():
-        if found := _which(os.path.join(place, "wdtrain")):
             return os.path.abspath(found)
     raise FileNotFoundError("the program wdtrain is not found: build it (./wd build in the project's folder), or set WDTRAIN to its path")
 
