@@ -53,7 +53,7 @@ def make(name: str, num_envs: int | None = None, *, device: str = "auto", seed: 
     Raises UsageError, a ValueError, if a setting is wrong.
     """
     if not isinstance(name, str):
-        raise UsageError(f"make({name!r}): give the name of an environment, a str; what a function makes needs no make(): train in it by wdtrain.train(FUNCTION)")
+        raise UsageError(f"make({name!r}): give the name of an environment, a str; to train in what a function makes, call wdtrain.train(FUNCTION)")
     if num_envs is None:
         from wdtrain import single
 

@@ -266,7 +266,7 @@ class Policy(nn.Module):
             return self.spaces.action(numbers)
         return int(numbers[0]) if len(self.heads) == 1 else numbers
 
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
         """act() as Stable-Baselines3 calls it: (numpy array, None)."""
         action = numpy.asarray(self.act(observation, greedy=deterministic))
         return (action[..., 0] if action.ndim > 1 and len(self.heads) == 1 else action), None

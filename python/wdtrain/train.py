@@ -123,6 +123,7 @@ def ask(command, run, **options):
         variables = _variables() | {"PATH": os.pathsep.join([*os.get_exec_path(), folder])}
         done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     _raise_for(done.returncode, done.stderr, None, command)
+    print(done.stderr, end="", file=sys.stderr)  # warnings
     return done.stdout
 
 
@@ -220,8 +221,10 @@ def _in_python(message):
     if unknown := re.match(r"unknown option --(\w+)", message):
         message += ("; settings in sections are given by path: **{'policy.shared.lr': 1e-3}, and arguments of the function that makes the environment by"
                     f" env_params={{'kwargs': {{{unknown[1]!r}: ...}}}}")
-    message = re.sub(r"--set ([\w.]+)=([-\d.e]+|true|false)(?=\W|$)", lambda found: f'**{{"{found[1]}": {found[2].title() if found[2].isalpha() else found[2]}}}', message)
-    return re.sub(r"--(allow_drift|trust)\b", r"\1=True", re.sub(r"\(--warm_start\)", "(warm_start=RUN)", message))
+    for shell, python in ((r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
+                          (r"\(--warm_start\)", "(warm_start=RUN)"), (r'(unknown option |")--(?=\w)', r"\1")):
+        message = re.sub(shell, python, message)
+    return message
 
 
 # --- the process ----------------------------------------------------------------------------------------------

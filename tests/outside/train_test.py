@@ -101,12 +101,12 @@ def test_a_function_is_trained_in(monkeypatch, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert package.evaluate(run, episodes=2)["episodes"] == 2  # in another folder
+    assert package.train(resume=run, total_steps=1024, progress=False).summary["env_steps"] == 1024
     (here / "runs/.environments").rename(here / "runs/moved")
     with pytest.raises(package.UsageError, match="No such file or directory: '/.*/runs/.environments/test_a_function_is_trained_in.make"):
         package.evaluate(run, trust=True)
     (here / "runs/moved").rename(here / "runs/.environments")
     monkeypatch.chdir(here)
-    assert package.train(resume=run, total_steps=1024, progress=False).summary["env_steps"] == 1024
     named = package.train(outside_games.seeded, total_steps=512, num_envs=8, train_batch_size=256, device="cpu", progress=False)
     assert named.config["name"] == "outside_games:seeded"
 
