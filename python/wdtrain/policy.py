@@ -261,7 +261,7 @@ class Policy(nn.Module):
         action = self.step(observation, None, mask, greedy, reads)[0]
         if action.dim() > 1 or isinstance(given, Tensor):
             return action
-        numbers = action.numpy()
+        numbers = action.cpu().numpy()
         if self.spaces:
             return self.spaces.action(numbers)
         return int(numbers[0]) if len(self.heads) == 1 else numbers
