@@ -218,7 +218,7 @@ def _raise_for(code, said, folder, what="training"):
 
 def _in_python(message):
     """The message with what one writes in Python in place of options of the shell."""
-    if unknown := re.match(r"unknown option --(\w+)", message):
+    if (unknown := re.match(r"unknown option --(\w+)", message)) and "did you mean" not in message:
         message += ("; settings in sections are given by path: **{'policy.shared.lr': 1e-3}, and arguments of the function that makes the environment by"
                     f" env_params={{'kwargs': {{{unknown[1]!r}: ...}}}}")
     for shell, python in ((r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),

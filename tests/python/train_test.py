@@ -176,7 +176,7 @@ def test_runs_are_evaluated_and_shown(place, monkeypatch):
 
 
 @pytest.mark.parametrize("settings, words", [
-    ({"num_env": 3}, 'did you mean "num_envs"'), ({"lr": 1e-3}, "given by path: **{'policy.shared.lr': 1e-3}"),
+    ({"num_env": 3}, 'did you mean "num_envs"'), ({"zzz": 1e-3}, "given by path: **{'policy.shared.lr': 1e-3}"),
     ({"policy.shared.lrr": 3}, 'did you mean "lr"'), ({"settings": ["trainer.sed=3"]}, 'did you mean "seed"'),
     ({"num_envs": "many"}, "must be a whole number"), ({"policy.shared.lr": "high"}, "policy.shared.lr = high: must be a number"),
     ({"algorithm": "POP"}, "must be one of A2C,"), ({"env_params": {"lenght": 1}}, 'did you mean "length"'),
