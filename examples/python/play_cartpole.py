@@ -16,8 +16,7 @@ def play(policy, seed):
     observation, _ = game.reset(seed=seed)
     total = 0.0
     while True:
-        action = policy.act(observation, greedy=False)
-        observation, reward, terminated, truncated, _ = game.step(int(action[0]))
+        observation, reward, terminated, truncated, _ = game.step(policy.act(observation, greedy=False))
         total += reward
         if terminated or truncated:
             return total

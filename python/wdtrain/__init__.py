@@ -10,7 +10,8 @@
 from wdtrain.envs import make
 from wdtrain.files import RunError, UsageError
 from wdtrain.run import Run, runs
-from wdtrain.train import train
+from wdtrain.spaces import flatten
+from wdtrain.train import evaluate, train
 
-__all__ = ["Run", "RunError", "UsageError", "make", "runs", "train"]
+__all__ = ["Run", "RunError", "UsageError", "evaluate", "flatten", "make", "runs", "train"]
 __version__ = "0.1.0"

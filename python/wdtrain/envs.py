@@ -7,10 +7,16 @@
 What a step returns are the buffers that the next step overwrites: clone what you keep.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import functools
 import json
 import os
+import secrets
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,25 +36,30 @@ def native():
     return _native
 
 
-def make(name, num_envs=None, *, device="auto", seed=1, autoreset_mode="next_step", arrays="torch", settings=(), **params):
+def make(name: str, num_envs: int | None = None, *, device: str = "auto", seed: int | None = None, autoreset_mode: Any = "next_step", arrays: str = "torch",
+         settings: Sequence[str] = (), **params: Any) -> Any:  # with a union, type checkers would find faults in good programs
     """An environment of wd, by its name (`wdtrain envs` lists them).
 
     num_envs: replicas that are stepped together. None: one environment, a gymnasium.Env if it has one agent, a
         pettingzoo.ParallelEnv if it has several. Otherwise a gymnasium.vector.VectorEnv, or, with several agents, a MultiAgentEnv.
     device: auto, cpu, cuda or cuda:N.
-    seed: replica e plays the episodes of replica e of a training with trainer.seed = seed.
+    seed: replica e plays the episodes of replica e of a training with trainer.seed = seed. None: 1, and without num_envs a drawn one.
     autoreset_mode: what follows the end of an episode: next_step, same_step or disabled, or a gymnasium.vector.AutoresetMode.
     arrays: what observations, rewards and flags are: torch tensors on the device, or numpy arrays, on the CPU only.
     settings: further settings, as for --set: ["env.reset=fixed"].
     params: parameters of the environment, as env.NAME: episode_length=200.
 
+    What it returns can be pickled and copied: each copy is a fresh environment with the same arguments and seed.
+
     Raises UsageError, a ValueError, if a setting is wrong.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"make({name!r}): give the name of an environment, a str; to train in what a function makes, call wdtrain.train(FUNCTION)")
     if num_envs is None:
         from wdtrain import single
 
-        return single.make(name, device=device, seed=seed, settings=settings, params=params)
-    game = Game(name, num_envs, device, seed, autoreset_mode, arrays, settings, params)
+        return single.make(name, device=device, seed=secrets.randbelow(2**31) if seed is None else seed, settings=settings, params=params)
+    game = Game(name, num_envs, device, 1 if seed is None else seed, autoreset_mode, arrays, settings, params)
     if game.num_agents > 1:
         return MultiAgentEnv(game)
     from wdtrain.vector import VectorEnv
@@ -119,7 +130,7 @@ class Game:
         module.use_python(sys.executable, modules())
         lines = [f"trainer.device={kind}", *settings, *(f"env.{key}={text_of(value, key == 'kwargs')}" for key, value in params.items())]
         self.name, self.num_envs, self.seed, self.mode = name, int(num_envs), checked_seed(seed), mode
-        self.arguments = {"device": device, "settings": tuple(settings), "params": params}
+        self.arguments = {"device": device, "settings": tuple(settings), **params}
         self.native = module.Env(name, lines, self.num_envs, self.seed, MODES.index(mode), int(index or 0))
         self.device, self.time_limit = self.native.device, self.native.time_limit
         if arrays == "numpy" and self.device != "cpu":
@@ -184,6 +195,11 @@ class Game:
 
     def ended(self):
         return self.terminated | self.truncated
+
+    def again(self, alone=False):
+        """What __reduce__ of an environment returns: a call that makes a fresh one."""
+        of_many = {} if alone else {"num_envs": self.num_envs, "autoreset_mode": self.mode, "arrays": self.arrays}
+        return functools.partial(make, self.name, seed=self.seed, **of_many, **self.arguments), ()
 
     def info(self, of_agents):
         """What a step tells besides: masks, streams, and statistics of the replicas whose episodes ended."""
@@ -278,6 +294,9 @@ class MultiAgentEnv:
 
     def close(self):
         self.game.close()
+
+    def __reduce__(self):
+        return self.game.again()
 
     def _of_roles(self, what):
         return {name: what(role) for name, role in self.roles.items()}

@@ -3,6 +3,7 @@
 import hashlib
 import pathlib
 import pickle
+import re
 import sys
 
 from wdtrain.files import UsageError
@@ -13,8 +14,8 @@ FOLDER = pathlib.Path("runs", ".environments")
 def environment_name(function):
     """The name by which processes of wdtrain find this function: MODULE:FUNCTION if they can import it.
 
-    Otherwise (a function of a script or a notebook, a lambda, an object) it is pickled to runs/.environments/DIGEST.pkl in the working
-    folder, and the name is pickle:PATH. A run that goes on, or is evaluated, in another working folder needs that file there.
+    Otherwise (a function of a script or a notebook, a lambda, an object) it is pickled to runs/.environments/NAME-DIGEST.pkl in the
+    working folder, and the name is pickle:PATH, of the whole path: a run goes on, and is evaluated, in any folder while that file stays there.
 
     Raises UsageError if the function cannot be pickled.
     """
@@ -22,7 +23,8 @@ def environment_name(function):
     if module not in (None, "__main__", "builtins") and "<" not in name and _is_found(module, name, function):
         return f"{module}:{name}"
     content = _pickled(function)
-    path = FOLDER / f"{hashlib.sha256(content).hexdigest()[:16]}.pkl"
+    name = re.sub(r"[^A-Za-z0-9_.]+", "_", getattr(function, "__qualname__", type(function).__qualname__).replace("<locals>.", "")).strip("_")
+    path = FOLDER.absolute() / f"{name[-60:]}-{hashlib.sha256(content).hexdigest()[:16]}.pkl"
     FOLDER.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return f"pickle:{path}"

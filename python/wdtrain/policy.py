@@ -3,7 +3,7 @@
 import functools
 import itertools
 import json
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import numpy
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wdtrain.actor_critic import Critic, OffPolicyActor, Output
 from wdtrain.choices import OneNumber, PerChoice
 from wdtrain.entities import Entities
-from wdtrain.files import RunError, parsing, require_finite
+from wdtrain.files import RunError, UsageError, parsing, require_finite
 from wdtrain.reads import OBSERVATION, Inputs, Part, side_by_side
 from wdtrain.teams import mixer_of
 
@@ -148,7 +148,7 @@ class Policy(nn.Module):
     def __init__(self, network, metadata, log_std=None, mixer=None):
         super().__init__()
         self.network, self.mixer = network, mixer
-        self.metadata = metadata
+        self.metadata, self.spaces = metadata, None
         self.inputs = Inputs(metadata)
         self.observation_size = int(metadata["observation_size"])
         self.distribution = metadata["distribution"]
@@ -247,11 +247,29 @@ class Policy(nn.Module):
             raise RunError(f"this policy was trained with masks of legal choices: pass mask [..., {sum(self.heads)}], all 1 if "
                            "every choice is legal")
 
-    def act(self, observation, mask=None, greedy=True, reads=None):
-        """The actions of a policy without memory."""
+    def act(self, observation: Any, mask: Any = None, greedy: bool = True, reads: Any = None) -> Any:
+        """The actions of a policy without memory: a tensor for a batch or a tensor; for one observation what env.step() takes: a number
+        if the action is one choice, else a numpy array. Run.policy(env=env) lets it take Dict, Tuple and other observations as env gives them."""
         if self.state_size:
             raise RunError("this policy remembers: use step(), and pass the state on")
-        return self.step(observation, None, mask, greedy, reads)[0]
+        given = observation
+        if self.spaces and (isinstance(given, dict | tuple) or numpy.shape(given)[-1:] != (self.observation_size,)):
+            observation, own_mask = self.spaces.row(given)
+            mask = own_mask if mask is None else mask
+        elif isinstance(given, dict):
+            raise UsageError("the observation is a dict, whose order the environment knows: make the policy by run.policy(env=env)")
+        action = self.step(observation, None, mask, greedy, reads)[0]
+        if action.dim() > 1 or isinstance(given, Tensor):
+            return action
+        numbers = action.cpu().numpy()
+        if self.spaces:
+            return self.spaces.action(numbers)
+        return int(numbers[0]) if len(self.heads) == 1 else numbers
+
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
+        """act() as Stable-Baselines3 calls it: (numpy array, None)."""
+        action = numpy.asarray(self.act(observation, greedy=deterministic))
+        return (action[..., 0] if action.ndim > 1 and len(self.heads) == 1 else action), None
 
     def _within_bounds(self, half_widths):
         """Units of half the width from the middle, clamped; without two bounds, the number itself."""

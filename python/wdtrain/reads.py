@@ -11,7 +11,7 @@ from typing import List, NamedTuple, Tuple
 import torch
 from torch import Tensor, nn
 
-from wdtrain.files import RunError
+from wdtrain.files import RunError, UsageError
 
 OBSERVATION, AGENT_ID = "observation", "agent_id"
 MAX_AGENTS = 1 << 24  # ids are exact in float32
@@ -66,6 +66,8 @@ class Inputs:
 
     def rows(self, observation, reads=None, names=None):
         """Observations with what else is read behind them. names: what must be there; the rest may be left out."""
+        if tuple(observation.shape[-1:]) != (self.observation_size,):
+            raise UsageError(f"observation: is {list(observation.shape)}, and must be [..., {self.observation_size}]")
         if not self.names:
             if reads:
                 raise RunError(f"reads: this policy reads the observation alone, and not {', '.join(reads)}")
@@ -75,8 +77,6 @@ class Inputs:
             if name not in self.names:
                 raise RunError(f"reads: this policy does not read {name!r}; besides the observation, it reads"
                                f" {', '.join(self.names)}")
-        if observation.shape[-1] != self.observation_size:
-            raise RunError(f"observation: is {list(observation.shape)}, and must be [..., {self.observation_size}]")
         lead = observation.shape[:-1]
         parts = [observation]
         for stream in self.streams:

@@ -1,5 +1,7 @@
 """A run's folder. Nothing here writes to it or disturbs a training that goes on."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -7,12 +9,17 @@ import pathlib
 import socket
 import time
 import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import safetensors.numpy
 
 from wdtrain import files
-from wdtrain.files import RunError
+from wdtrain.files import RunError, UsageError
+
+if TYPE_CHECKING:
+    from wdtrain.policy import Policy
 
 
 def need(module, package=None):
@@ -25,7 +32,7 @@ def need(module, package=None):
 class Run:
     """The folder of a run, or of one of its checkpoints (then weights and policies are the checkpoint's)."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike[str]):
         self.folder = pathlib.Path(folder)
         self._weights = self.folder
         if (self.folder / "manifest.json").is_file():  # a checkpoint: RUN/checkpoints/NAME
@@ -33,11 +40,11 @@ class Run:
         if not (self.folder / "summary.json").is_file():
             raise RunError(f"{folder}: not a run's folder (it has no summary.json)")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Run({str(self._weights)!r})"
 
     @property
-    def summary(self):
+    def summary(self) -> dict[str, Any]:
         """summary.json: status, steps, speed, mean returns."""
         return files.read_object(self.folder, "summary.json")
 
@@ -48,7 +55,7 @@ class Run:
         return value
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """config.yaml: the settings in effect, as nested dictionaries."""
         yaml = need("yaml", "pyyaml")
         text = files.read(self.folder, "config.yaml")
@@ -59,7 +66,7 @@ class Run:
         return settings
 
     @property
-    def status(self):
+    def status(self) -> str:
         """"running", "finished", "stopped", "failed", or "killed": running, but no process holds the folder."""
         status = self._said("status")
         return "killed" if status == "running" and not self._is_held() else status
@@ -79,7 +86,7 @@ class Run:
 
     # --- metrics ------------------------------------------------------------------------------------------
 
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl as dictionaries; null is NaN. A line that is being written is left out."""
         return list(self._new_rows(files.Lines(self.folder, "metrics.jsonl")))
 
@@ -98,11 +105,11 @@ class Run:
                 last = row["iteration"]
                 yield row
 
-    def metrics(self):
+    def metrics(self) -> Any:
         """All metrics as a pandas DataFrame, one row per logging interval."""
         return need("pandas").DataFrame(self.rows())
 
-    def watch(self, interval=0.5):
+    def watch(self, interval: float = 0.5) -> Iterator[dict[str, Any]]:
         """Yields each line of metrics.jsonl as it is written, beginning with the first, until the run ends.
 
         If the run is killed and resumed meanwhile, lines that are made again are not repeated.
@@ -118,7 +125,7 @@ class Run:
                 return
             time.sleep(interval)
 
-    def plot(self, *names, x="env_steps", ax=None):
+    def plot(self, *names: str, x: str = "env_steps", ax: Any = None) -> Any:
         """Draws metrics over steps; without names, the recent return of each policy. Returns the axes."""
         pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
         metrics = self.metrics()
@@ -134,21 +141,28 @@ class Run:
         ax.legend()
         return ax
 
+    def play(self, out: Any = "episode.html", **options: Any) -> pathlib.Path:
+        """Records episodes as a page (.html), movie (.gif, .mp4) or numbers (.json), and returns its path. options: those of `wdtrain play --help`."""
+        from wdtrain.train import ask
+
+        ask("play", self, out=out, **options)
+        return pathlib.Path(out)
+
     # --- weights ------------------------------------------------------------------------------------------
 
     @property
-    def policies(self):
+    def policies(self) -> list[str]:
         """Names of the policies whose weights are there."""
         return sorted(path.stem for path in (self._weights / "weights").glob("*.safetensors"))
 
     @property
-    def checkpoints(self):
+    def checkpoints(self) -> dict[int, Run]:
         """{iteration: Run of that checkpoint}, oldest first."""
         folders = (path for path in (self.folder / "checkpoints").glob("[0-9]*") if path.name.isdecimal())
         complete = [path for path in folders if (path / "manifest.json").is_file()]
         return {int(path.name): Run(path) for path in sorted(complete)}
 
-    def policy_name(self, policy=None):
+    def policy_name(self, policy: str | None = None) -> str:
         """The name itself, if there is such a policy; without one, that of the only policy."""
         names = self.policies
         if policy is None and len(names) == 1:
@@ -157,26 +171,36 @@ class Run:
             raise RunError(f"{self._weights}: name a policy: {', '.join(names) or 'there are no weights yet'}")
         return policy
 
-    def weights_file(self, policy=None):
+    def weights_file(self, policy: str | None = None) -> tuple[pathlib.Path, bytes]:
         """(path, content) of the policy's safetensors file."""
         path = ("weights", f"{self.policy_name(policy)}.safetensors")
         return self._weights.joinpath(*path), files.read(self._weights, *path)
 
-    def weights(self, policy=None):
+    def weights(self, policy: str | None = None) -> dict[str, numpy.ndarray]:
         """{name: numpy array}. The policy's name can be left out if there is only one."""
         return _tensors(*self.weights_file(policy))
 
-    def metadata(self, policy=None):
+    def metadata(self, policy: str | None = None) -> dict[str, str]:
         """What the weights file says of its policy, as text: distribution, sizes, network, steps."""
         return _metadata(*self.weights_file(policy))
 
-    def policy(self, policy=None):
-        """The trained policy as a torch module (see wdtrain.policy.Policy)."""
+    def policy(self, policy: str | None = None, *, env: Any = None, agent: str | None = None) -> Policy:
+        """The trained policy as a torch module (see wdtrain.policy.Policy).
+
+        env: an environment in Python: act() takes its observations as they are, and gives its actions. agent: whose, if it has several.
+        """
         need("torch")
         from wdtrain.policy import Policy
 
         file = self.weights_file(policy)
-        return Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
+        made = Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
+        if env is not None:
+            from wdtrain.spaces import Spaces
+
+            made.spaces = Spaces(env, agent)
+            if (size := made.spaces.observer.size) != made.observation_size:
+                raise UsageError(f"observations of env have {size} numbers, and the policy reads {made.observation_size}")
+        return made
 
 
 def _tensors(path, content):
@@ -202,7 +226,7 @@ def _row(line, last):
     return {name: numpy.nan if value is None else value for name, value in row.items()}
 
 
-def runs(folder="runs"):
+def runs(folder: str | os.PathLike[str] = "runs") -> list[Run]:
     """All runs below a folder, in the order of their paths."""
     found = []
     for path, folders, files in os.walk(folder):

@@ -44,6 +44,9 @@ def make_env(game):
         def close(self):
             game.close()
 
+        def __reduce__(self):
+            return game.again(alone=True)
+
         def _info(self):
             info = {key: copied(value[0]) for key, value in game.streams.items()}
             if self.role.action_mask is not None:
@@ -113,6 +116,9 @@ def make_parallel(game):
 
         def close(self):
             game.close()
+
+        def __reduce__(self):
+            return game.again(alone=True)
 
         def _present(self):
             return [(agent, *self._place[agent]) for agent in self.agents]

@@ -4,6 +4,8 @@
 >>> run.summary["status"], run.metrics()["shared/recent_return"].iloc[-1]
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -16,12 +18,21 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from wdtrain import files
 from wdtrain.envs import modules, text_of
 from wdtrain.files import RunError, UsageError
 from wdtrain.run import Run, need
 
+OF_OTHERS = {  # words of Stable-Baselines3
+    "n_steps": "Stable-Baselines3's n_steps is train_batch_size / num_envs here: give these two",
+    "verbose": "progress=False shows warnings only",
+    "tensorboard_log": "event files of TensorBoard are in every run's folder, which run_dir names",
+    "callback": "on_log=FUNCTION is called with each line of metrics, and ends training if it returns False",
+    "policy_kwargs": "layers are **{'policy.NAME.model.fc_dims': [64, 64]}, and NAME is that of a policy: shared, or agent for games in Python",
+}
 LINE_SECONDS = 10  # between lines of progress that are not redrawn in place
 ERASE = "\r\x1b[J"  # what the program's table occupies, from the cursor on
 LONGEST_TAIL = 1 << 14  # of what the program said, in an error's message
@@ -39,7 +50,9 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
-def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, config=None, resume=None, settings=(), progress=True, **options):
+def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str, Any] | None = None, run_dir: Any = None, tag: str | None = None,
+          config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
+          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, **options: Any) -> Run:
     """Trains policies, waits for the end, and returns the Run.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
@@ -50,6 +63,7 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
     resume: a Run, or the folder of one or of its checkpoint, that goes on.
     settings: as for --set: ["policy.shared.lr=1e-3"].
     progress: False: shows warnings only.
+    on_log: is called with each line of metrics, a dictionary. If it returns False, training ends as by Ctrl-C, and the run is returned.
     options: options of `wdtrain train --help`: total_steps=100_000, num_envs=64, device="cpu", seed=1, num_workers=2; settings by
         path: **{"policy.shared.lr": 1e-3}; and sections: trainer={"precision": "bf16"}.
 
@@ -57,6 +71,9 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
     callable; FileNotFoundError if the program wdtrain is not found. KeyboardInterrupt ends training after the current iteration with
     a checkpoint, and is raised again; a second one ends it at once.
     """
+    options |= {key: value for key, value in (("total_steps", total_steps), ("num_envs", num_envs), ("seed", seed)) if value is not None}
+    for key in options.keys() & OF_OTHERS.keys():
+        raise UsageError(f"{key}: {OF_OTHERS[key]}")
     command = [find_program(), "train"]
     base = [f"--{key}={_text(value)}" for key, value in (("config", config), ("resume", resume), ("run_dir", run_dir), ("algorithm", algorithm)) if value is not None]
     if env is not None:
@@ -71,13 +88,43 @@ def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, 
             raise UsageError(f"settings: {text!r} is not SECTION.KEY=VALUE")
         by_path.append((key, value))
     command += base + _sets(by_path)
-    effective = _checked(command)
+    try:
+        effective = _checked(command)
+    except UsageError as error:
+        if f"algorithm = {algorithm}:" not in str(error):
+            raise
+        command = [f"--algorithm={algorithm.upper()}" if word.startswith("--algorithm=") else word for word in command]
+        effective = _checked(command)
     if resume is not None:
         folder = Run(_text(resume)).folder
-        return _trained(command, folder, progress)
+        return _trained(command, folder, progress, on_log)
     if folder := effective["saving"]["run_dir"]:
-        return _trained(command, pathlib.Path(folder), progress)
-    return _in_new_folder(command, effective, progress)
+        return _trained(command, pathlib.Path(folder), progress, on_log)
+    return _in_new_folder(command, effective, progress, on_log)
+
+
+def evaluate(run: Any, episodes: int = 100, **options: Any) -> dict[str, Any]:
+    """Plays fresh episodes with the policies of a run, and returns what `wdtrain eval --json` prints: returns, lengths, statistics.
+
+    options: those of `wdtrain eval --help`: greedy=True, seed=2, policy={"runner": "random"}, set={"env.episode_length": 50}.
+    """
+    return json.loads(ask("eval", run, episodes=episodes, json=True, **options))
+
+
+def ask(command, run, **options):
+    """What a command of the program prints about a run. An option that is a dictionary or a list is repeated."""
+    words = [find_program(), command, f"--run={_text(run)}"]
+    for key, value in options.items():
+        some = [f"{name}={_text(one)}" for name, one in value.items()] if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        words += [_option(key, one) for one in some if one is not None and one is not False]
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.suppress(ImportError, RuntimeError):  # a movie needs ffmpeg: that of PATH goes first
+            os.symlink(__import__("imageio_ffmpeg").get_ffmpeg_exe(), os.path.join(folder, "ffmpeg"))
+        variables = _variables() | {"PATH": os.pathsep.join([*os.get_exec_path(), folder])}
+        done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    _raise_for(done.returncode, done.stderr, None, command)
+    print(done.stderr, end="", file=sys.stderr)  # warnings
+    return done.stdout
 
 
 def environment_name(env):
@@ -97,18 +144,34 @@ def find_program():
     Raises FileNotFoundError if there is none.
     """
     if named := os.environ.get("WDTRAIN"):
-        found = shutil.which(named)
+        found = _which(named)
         if not found:
             raise FileNotFoundError(f"WDTRAIN is {named!r}, which is not a program: set it to the path of wdtrain, or unset it")
         return os.path.abspath(found)
     package = os.path.dirname(os.path.abspath(__file__))
     # PROJECT/python/wdtrain, BUILD/python/wdtrain, PREFIX/lib/pythonX.Y/site-packages/wdtrain, and the same in PROJECT/.venv
-    for place in ("../../build", "../..", "../../../../bin", "../../../../../build"):
-        if found := shutil.which(os.path.normpath(os.path.join(package, place, "wdtrain"))):
-            return found
-    if found := shutil.which("wdtrain"):
-        return os.path.abspath(found)
+    for place in ("../../build", "../..", "../../../../bin", "../../../../../build", *os.get_exec_path()):
+        if found := _which(os.path.normpath(os.path.join(package, place, "wdtrain"))):
+            return os.path.abspath(found)
     raise FileNotFoundError("the program wdtrain is not found: build it (./wd build in the project's folder), or set WDTRAIN to its path")
+
+
+def _which(path):
+    """The program that is called by this path, if it is not main(), which would start itself."""
+    if found := shutil.which(path):
+        with open(found, "rb") as file:
+            return None if b"wdtrain.train import main" in file.read(1000) else found
+    return None
+
+
+def main():
+    """The command `wdtrain` that pip installs: becomes the program."""
+    os.environ.setdefault("WDTRAIN_PYTHON", sys.executable)
+    try:
+        program = find_program()
+    except FileNotFoundError as error:
+        sys.exit(f"error: {error}")
+    os.execv(program, [program, *sys.argv[1:]])
 
 
 # --- settings -------------------------------------------------------------------------------------------------
@@ -140,27 +203,38 @@ def _checked(command):
     return need("yaml", "pyyaml").safe_load(done.stdout)
 
 
-def _raise_for(code, said, folder):
+def _raise_for(code, said, folder, what="training"):
     """Raises what the program's exit code means."""
     if code == 0:
         return
     if code == 2:
         message = re.split("^error: ", said.strip(), maxsplit=1, flags=re.MULTILINE)[-1]
-        hint = "; settings in sections are given by path: **{'policy.shared.lr': 1e-3}" if message.startswith("unknown option") else ""
-        raise UsageError(message + hint)
+        raise UsageError(_in_python(message))
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     where = f"; its folder is {folder}" if folder and (folder / "summary.json").exists() else ""
     last = "\n".join(said.strip().splitlines()[-20:])
-    raise RunError(f"the training ended with {how}{where}\n{last}".rstrip())
+    raise RunError(f"the {what} ended with {how}{where}\n{last}".rstrip())
+
+
+def _in_python(message):
+    """The message with what one writes in Python in place of options of the shell."""
+    if (unknown := re.match(r"unknown option --(\w+)", message)) and "did you mean" not in message:
+        message += ("; settings in sections are given by path: **{'policy.shared.lr': 1e-3}, and arguments of the function that makes the environment by"
+                    f" env_params={{'kwargs': {{{unknown[1]!r}: ...}}}}")
+    for shell, python in ((r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
+                          (r"\(--warm_start\)", "(warm_start=RUN)"), (r'(unknown option |")--(?=\w)', r"\1")):
+        message = re.sub(shell, python, message)
+    return message
 
 
 # --- the process ----------------------------------------------------------------------------------------------
 
 
-def _in_new_folder(command, effective, progress):
+def _in_new_folder(command, effective, progress, on_log):
     """Makes the folder that the program would make: it is known here, whatever else trains at the same time."""
     saving = effective["saving"]
-    parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], re.sub(r"[^A-Za-z0-9_.-]", "_", effective["name"][:100]))
+    game = re.sub(r"^pickle:(?:.*/)?(.+)-\w{16}\.pkl$", r"\1", effective["name"])  # a function is known by its name
+    parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], re.sub(r"[^A-Za-z0-9_.-]", "_", game[:100]))
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed']}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -172,13 +246,13 @@ def _in_new_folder(command, effective, progress):
     except OSError as error:
         raise UsageError(f"the run's folder cannot be made: {error}: name another with run_dir") from error
     try:
-        return _trained([*command, f"--run_dir={folder}"], folder, progress)
+        return _trained([*command, f"--run_dir={folder}"], folder, progress, on_log)
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if nothing was written
 
 
-def _trained(command, folder, progress):
+def _trained(command, folder, progress, on_log):
     """Runs the training whose folder this is."""
     stdout = _terminal() if progress else None
     with tempfile.TemporaryFile() as said:  # a file, unlike a pipe, is never full
@@ -187,6 +261,8 @@ def _trained(command, folder, progress):
         voices = [_Voice(said, stdout is not None)]
         if progress and not stdout:
             voices.append(_Progress(folder))
+        if on_log:
+            voices.append(_Listener(folder, on_log))
         try:
             with _interrupts_later():
                 process = _start(words, stdout or said, said)
@@ -196,7 +272,9 @@ def _trained(command, folder, progress):
                 _stop(process, voices)
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(_how_to_go_on(folder)) from None
-            raise
+            if not isinstance(error, _EnoughError) or process.returncode not in (0, 130):
+                raise
+            return Run(folder)
         _raise_for(process.returncode, voices[0].tail(), folder)
     return Run(folder)
 
@@ -290,6 +368,29 @@ class _Voice:
 
     def tail(self):
         return self._read(max(0, os.fstat(self._file).st_size - LONGEST_TAIL)).decode(errors="replace")
+
+
+class _EnoughError(Exception):
+    """on_log has returned False."""
+
+
+class _Listener:
+    """Calls a function with each new line of metrics.jsonl, until it raises or returns False."""
+
+    def __init__(self, folder, function):
+        self._folder, self._lines, self._function, self._last = folder, files.Lines(folder, "metrics.jsonl"), function, 0
+        self._last = max((row["iteration"] for row in self._rows()), default=0)  # of a run that goes on
+
+    def _rows(self):
+        return Run(self._folder)._new_rows(self._lines) if (self._folder / "summary.json").exists() else ()
+
+    def show(self, code=None):
+        for row in self._rows() if self._function else ():
+            if row["iteration"] > self._last:
+                function, self._function, self._last = self._function, None, row["iteration"]
+                if function(row) is False:
+                    raise _EnoughError
+                self._function = function
 
 
 class _Progress:

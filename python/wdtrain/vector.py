@@ -32,6 +32,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.game.step()
         return self._observation, self._reward, self.game.terminated, self.game.truncated, self._info()
 
+    def __reduce__(self):
+        return self.game.again()
+
     def close_extras(self, **kwargs):
         self.game.close()
 

@@ -88,15 +88,25 @@ def test_other_commands_work_on_such_runs(monkeypatch):
     assert done.returncode == 2 and "render() returns nothing" in done.stderr
 
 
-def test_a_function_is_trained_in():
+def test_a_function_is_trained_in(monkeypatch, tmp_path):
     length = 5
 
     def make():
         return outside_games.echo("box", length=length)
 
     run = package.train(make, total_steps=512, num_envs=8, train_batch_size=256, device="cpu", progress=False)
-    assert run.config["name"].startswith("pickle:runs/.environments/") and run.summary["status"] == "finished"
+    assert re.fullmatch(r"pickle:/.*/runs/.environments/test_a_function_is_trained_in.make-\w{16}.pkl", run.config["name"])
+    assert run.folder.parent.name == "test_a_function_is_trained_in.make" and run.summary["status"] == "finished"
+    run, here = package.Run(run.folder.absolute()), pathlib.Path.cwd()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert package.evaluate(run, episodes=2)["episodes"] == 2  # in another folder
     assert package.train(resume=run, total_steps=1024, progress=False).summary["env_steps"] == 1024
+    (here / "runs/.environments").rename(here / "runs/moved")
+    with pytest.raises(package.UsageError, match="No such file or directory: '/.*/runs/.environments/test_a_function_is_trained_in.make"):
+        package.evaluate(run, trust=True)
+    (here / "runs/moved").rename(here / "runs/.environments")
+    monkeypatch.chdir(here)
     named = package.train(outside_games.seeded, total_steps=512, num_envs=8, train_batch_size=256, device="cpu", progress=False)
     assert named.config["name"] == "outside_games:seeded"
 

@@ -1,7 +1,9 @@
 """envs_test.py: environments of wd in Python, under the checks of gymnasium, pettingzoo, Stable-Baselines3 and torchrl."""
 
+import copy
 import os
 import pathlib
+import pickle
 import re
 import sys
 import warnings
@@ -243,3 +245,27 @@ def test_the_documentations_lines_run():
     for block in blocks:
         exec(block, known)
     assert known["reward"]["tagger"].shape == (64, 4)
+
+
+def test_copies_of_one_environment_play_episodes_of_their_own():
+    drawn = [wdtrain.make("cartpole").reset()[0] for _ in range(4)]
+    assert len({one.tobytes() for one in drawn}) == 4
+    assert numpy.array_equal(wdtrain.make("cartpole", seed=1).reset()[0], own(wdtrain.make("cartpole", 4).reset()[0])[0])  # with num_envs: seed 1
+
+
+@pytest.mark.parametrize("name, arguments", [("cartpole", {}), ("simple_tag", {}), ("cartpole", {"num_envs": 3, "autoreset_mode": "same_step", "arrays": "numpy"}),
+                                             ("simple_tag", {"num_envs": 3})])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_environments_are_pickled_and_copied(name, arguments, copied):
+    env = wdtrain.make(name, seed=6, episode_length=17, settings=["env.reset=fixed"], **arguments)
+    first = env.reset()[0]
+    again = copied(env)
+    assert type(again).__name__ == type(env).__name__ and again.game.time_limit == 17 and again.game.mode == env.game.mode
+    seen = again.reset()[0]
+    for key in first if isinstance(first, dict) else [...]:
+        assert numpy.array_equal(own(first[key]), own(seen[key]))
+    assert again.game is not env.game
+
+
+def test_a_function_is_no_name():
+    assert "wdtrain.train(FUNCTION)" in error_of(lambda: wdtrain.make(lambda: None))

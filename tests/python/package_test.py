@@ -364,4 +364,7 @@ def test_it_can_be_installed(tmp_path):
     code = "import wdtrain; print(wdtrain.__file__)"
     said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True,
                           env=dict(os.environ, PYTHONPATH=str(tmp_path / "site"))).stdout
-    assert said.startswith(str(tmp_path / "site"))
+    assert said.startswith(str(tmp_path / "site")) and (tmp_path / "site/wdtrain/py.typed").exists()
+    for command in (tmp_path / "site/bin/wdtrain", os.environ["WDTRAIN"]):  # the script becomes the program
+        done = subprocess.run([command, "--version"], cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(tmp_path / "site")))
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("wd"), done

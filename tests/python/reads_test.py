@@ -218,7 +218,7 @@ STATE = torch.zeros(4, 18)
     (ROWS[..., :13], {"state": STATE}, "observation: is [4, 3, 13], and must be [..., 14]"),
 ])
 def test_what_does_not_fit(folder, observation, reads, message):
-    with pytest.raises(package.RunError, match=re.escape(message)):
+    with pytest.raises((package.RunError, package.UsageError), match=re.escape(message)):
         package.Run(folder / "critic").policy()(observation, reads=reads)
 
 

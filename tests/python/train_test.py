@@ -98,6 +98,10 @@ def test_an_algorithm_is_that_of_all_policies():
     assert {policy["algorithm"] for policy in run.config["policy"].values()} == {"A2C"} and len(run.config["policy"]) == 2
 
 
+def test_an_algorithm_may_be_written_small():
+    assert wdtrain.train("cartpole", algorithm="a2c", progress=False, **SHORT).config["policy"]["shared"]["algorithm"] == "A2C"
+
+
 def test_two_at_once_have_runs_of_their_own(monkeypatch):
     monkeypatch.setattr(time, "strftime", lambda _: "20260101-000000")
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -118,14 +122,67 @@ def test_a_run_goes_on(place, capfd):
     assert "trainer.seed: 5 -> 6" in error_of(wdtrain.UsageError, resume=place / "pole", seed=6)
 
 
+# --- while it trains ------------------------------------------------------------------------------------------
+
+OFTEN = {**SHORT, "progress": False, "total_steps": 8192, "train_batch_size": 512, "saving.metrics_log_freq": 1}
+
+
+def test_each_line_of_metrics_is_told(place):
+    rows = []
+    run = wdtrain.train("cartpole", run_dir=place / "run", on_log=rows.append, **OFTEN)
+    assert len(rows) == 16 and [row["iteration"] for row in rows] == [row["iteration"] for row in run.rows()] and rows[3].keys() == run.rows()[3].keys()
+    wdtrain.train(resume=run, on_log=rows.append, progress=False, total_steps=9216)
+    assert [row["iteration"] for row in rows] == list(range(1, 19))  # none twice
+
+
+def test_who_is_told_may_end_it(place):
+    rows = []
+    run = wdtrain.train("cartpole", run_dir=place / "run", on_log=lambda row: rows.append(row) or row["iteration"] < 3,
+                        **{**OFTEN, "total_steps": "1G", "stop_return": None, "fault": "iter=3,kind=slow:200"})
+    stopped_with_a_checkpoint(run.folder)
+    assert rows[-1]["iteration"] == 3 and not processes_of(place / "run")
+    assert wdtrain.train(resume=run, progress=False, total_steps=run.summary["env_steps"] + 512).summary["status"] == "finished"
+
+
+def test_an_exception_of_who_is_told_ends_it(place):
+    calls = []
+
+    def fail(row):
+        calls.append(row)
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        wdtrain.train("cartpole", run_dir=place / "run", on_log=fail, **{**OFTEN, "total_steps": "1G", "stop_return": None, "fault": "iter=3,kind=slow:200"})
+    assert len(calls) == 1 and not processes_of(place / "run")
+    stopped_with_a_checkpoint(place / "run")
+
+
+# --- what comes of it -----------------------------------------------------------------------------------------
+
+
+def test_runs_are_evaluated_and_shown(place, monkeypatch):
+    run = wdtrain.train("tag_gridworld", run_dir=place / "run", progress=False, train_batch_size=1024, **SHORT)
+    found = wdtrain.evaluate(run, episodes=4, greedy=True, seed=3, policy={"runner": "random"}, set={"env.episode_length": 7}, device="cpu")
+    assert (found["episodes"], found["greedy"], found["seed"], found["players"]["runner"]) == (4, True, 3, "random") and found["length"]["mean"] <= 7
+    assert set(found["returns"]) == {"tagger", "runner"} and "caught" in found["statistics"]
+    monkeypatch.setenv("PATH", "/nowhere")  # without ffmpeg
+    assert run.play(out=place / "film.gif", max_steps=5, device="cpu").read_bytes()[:4] == b"GIF8"
+    assert "<html" in run.play(out=place / "page.html", max_steps=5, device="cpu").read_text()[:200]
+    with pytest.raises(wdtrain.UsageError, match="nobody"):
+        wdtrain.evaluate(run, policy={"nobody": "random"})
+
+
 # --- what is wrong --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings, words", [
-    ({"num_env": 3}, 'did you mean "--num_envs"'), ({"lr": 1e-3}, "given by path: **{'policy.shared.lr': 1e-3}"),
+    ({"num_env": 3}, 'did you mean "num_envs"'), ({"zzz": 1e-3}, "given by path: **{'policy.shared.lr': 1e-3}"),
     ({"policy.shared.lrr": 3}, 'did you mean "lr"'), ({"settings": ["trainer.sed=3"]}, 'did you mean "seed"'),
     ({"num_envs": "many"}, "must be a whole number"), ({"policy.shared.lr": "high"}, "policy.shared.lr = high: must be a number"),
     ({"algorithm": "POP"}, "must be one of A2C,"), ({"env_params": {"lenght": 1}}, 'did you mean "length"'),
+    ({"lr": 0.001}, 'did you mean **{"policy.shared.lr": 0.001}?'), ({"size": 6}, "env_params={'kwargs': {'size': ...}}"),
+    ({"n_steps": 8}, "train_batch_size / num_envs"), ({"verbose": 1}, "progress=False"), ({"tensorboard_log": "x"}, "run_dir"), ({"callback": print}, "on_log"),
+    ({"policy_kwargs": {}}, "fc_dims"), ({"allow_drift": True}, "allow_drift=True is for"), ({"algorithm": "pop"}, "must be one of A2C,"),
     ({"settings": ["seed"]}, "'seed' is not SECTION.KEY=VALUE"), ({"resume": "nowhere"}, "there is no such folder"),
 ])
 def test_a_wrong_setting_is_told_and_makes_no_folder(settings, words, place):
@@ -183,6 +240,11 @@ def test_a_program_that_is_missing_is_told(monkeypatch, place):
         (place / found).chmod(0o755)
         monkeypatch.setenv("PATH", str(place / "elsewhere"))
         assert module.find_program() == str(place / found)
+    (place / "prefix/bin/wdtrain").write_text("#!/usr/bin/python3\nfrom wdtrain.train import main\n")  # of pip: it would find itself
+    monkeypatch.setattr(module, "__file__", str(place / "prefix/lib/python3/site-packages/wdtrain/train.py"))
+    (place / "build/wdtrain").rename(place / "other")
+    assert module.find_program() == str(place / "elsewhere/wdtrain")
+    (place / "other").rename(place / "build/wdtrain")
     monkeypatch.setattr(module, "__file__", str(place / "python/wdtrain/train.py"))
     assert module.find_program() == str(place / "build/wdtrain")
     monkeypatch.setattr(module, "__file__", str(place / "build/python/wdtrain/train.py"))
