@@ -88,7 +88,7 @@ class Observer:
         self.write = self.write_row if self.plain else self.write_parts
 
     def write_row(self, observation, row):
-        if type(observation) is not np.ndarray or observation.shape != self.shape:
+        if type(observation) is not np.ndarray or observation.shape != self.shape or observation.dtype.kind != "f":
             observation = self.array(observation, "observation", self.shape)
         row[:] = observation
 
@@ -605,7 +605,6 @@ class SingleRoom:
                     continue
                 else:
                     observations[k], info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
-                    self.observer.write(observations[k], arrays.observations[k])  # says what is wrong with its type
                 if masked:
                     method = self.made[k].mask_method
                     mask = observations[k]["action_mask"] if self.observer.has_mask else method() if method else info.get("action_mask")
@@ -631,7 +630,10 @@ class SingleRoom:
             return False
         if set(map(type, observations)) != {np.ndarray} or set(map(SHAPE, observations)) != {self.observer.shape}:
             return False
-        np.concatenate(observations, out=self.flat, casting="unsafe")
+        try:
+            np.concatenate(observations, out=self.flat, casting="same_kind")
+        except TypeError:  # no numbers
+            return False
         return True
 
     def read_actions(self):

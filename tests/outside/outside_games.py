@@ -265,7 +265,7 @@ def terminal():
 
 
 class Pays(Failing):
-    """Pays `reward` in the second replica of each process from step 5 on, and 1 otherwise."""
+    """Pays `reward` in the second replica of the only process from step 5 on, and 1 otherwise. The first one that steps shows what `info` has."""
 
     stepped = 0
 
@@ -278,7 +278,7 @@ class Pays(Failing):
         if self.place is None:
             self.place = Pays.stepped = Pays.stepped + 1
         observation, reward, *others = super().step(action)
-        return observation, self.reward if self.place == 2 and self.n >= 5 else reward, *others
+        return observation, self.reward if self.place == 3 and self.n >= 5 else reward, *others
 
 
 def pays(**more):
@@ -305,11 +305,11 @@ def text_observations():
 
 
 def whole_box():
-    return Spaces(spaces.Box(0, 1, (1,)), spaces.Box(0, 9, (2,), np.int32))
+    return Spaces(spaces.Box(0, 1, (1,)), spaces.Box(0, 2**40, (2,), np.int64))
 
 
 def dict_actions():
-    return Spaces(spaces.Box(0, 1, (1,)), spaces.Dict({"a": spaces.Discrete(2)}))
+    return Spaces(spaces.Box(0, 1, (1,)), spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 1, (1,))}))
 
 
 class Alphabets(Crowd):

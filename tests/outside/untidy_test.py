@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
-sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "tests/outside"), str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "tests/outside"), str(pathlib.Path(os.environ["WD_BUILD_DIR"]) / "python")]
 
 from program import output, wdtrain  # noqa: E402
 
@@ -161,7 +161,7 @@ def test_agents_that_have_ended_and_stay(stay):
     """Ten steps an episode; an agent that ends in step 4 and stays in `agents` does not come back."""
     output("train", "--env", "untidy_games:trio", "-s", f"env.kwargs={{stay: {stay}}}", *SHORT, "--run_dir", "run")
     last = metrics("run")[-1]
-    assert last["agent/recent_return"] == pytest.approx(10 if stay == "all" else (10 + 10 + 4) / 3) and last["env/length"] == 10
+    assert last["a/recent_return"] == pytest.approx(10 if stay == "all" else (10 + 10 + 4) / 3) and last["a/episode_length"] == 10
 
 
 def test_a_state_is_asked_for_where_it_exists_and_is_read():
@@ -170,7 +170,7 @@ def test_a_state_is_asked_for_where_it_exists_and_is_read():
     done = wdtrain("train", *name, "-s", "env.kwargs={state: never}", "--run_dir", "never")
     assert done.returncode == 0, "nobody reads it"
     output("train", *name, "--algorithm", "MAPPO", "--run_dir", "read")
-    assert package.Run("read").config["policy"]["agent"]["model"]["critic_reads"] == ["observation", "state", "agent_id"]
+    assert package.Run("read").config["policy"]["a"]["model"]["critic_reads"] == ["observation", "state", "agent_id"]
     broken = wdtrain("train", *name, "-s", "env.kwargs={state: never}", "--algorithm", "MAPPO", "--run_dir", "broken")
     assert broken.returncode == 1 and "there is no state" in broken.stderr
     output("eval", "read", "--episodes", 4)
@@ -269,7 +269,7 @@ def test_statistics_of_agents_are_of_their_last_steps():
 
 def test_games_in_tuples_are_games_of_agents():
     run = ["--env", "untidy_games:listed", *SHORT, "--run_dir", "run"]
-    output("train", *run, "--algorithm", "QMIX")
+    output("train", *run, "--algorithm", "VDN")
     config = package.Run("run").config
     assert list(config["policy"]) == ["agent"] and metrics("run")[-1]["agent/recent_return"] == pytest.approx(7), "each is paid its number and 1 a step"
     assert "2 agents" in output("envs", "untidy_games:listed")
