@@ -781,7 +781,7 @@ class Worker:
         bell.wd_end_with(connection)
         self.spin = spin
         self.rooms = {}
-        self.spare = None  # (what was described, environment that has played an episode for it)
+        self.spare = None  # (what was described, its game, what that showed last)
         faulthandler.register(signal.SIGUSR1, file=connection, all_threads=True)
 
     def run(self):
@@ -832,40 +832,42 @@ class Worker:
                 moment = game.reset(0)
             except self.checks.FaultError as fault:
                 raise RefusedError(str(fault)) from fault
-            made.mask_in_info = any("action_mask" in info for info in moment.infos.values())
-            statistics = request["statistics"] or self.play(game, moment)
         except Exception as error:
             # What gymnasium says of a name or of arguments says enough.
             if type(error).__module__ != "gymnasium.error":
                 raise
             hint = ": a name that a module of yours registers is gym:MODULE:ID, as gym:ale_py:ALE/Pong-v5" if "NotFound" in type(error).__name__ else ""
             raise RefusedError(f"{type(error).__name__}: {error}{hint}") from error
-        # One that cannot be reset before the end of an episode is made anew.
-        if game.live:
-            with contextlib.suppress(Exception):
-                made.env.close()
-        else:
-            self.spare = (described(request), made)
-        return form_of(made) | {"time_limit": made.limit, "statistics": list(zip(statistics, different(map(name_of, statistics)), strict=True)),
-                                "masks_in_info": made.mask_in_info}
+        made.mask_in_info = any("action_mask" in info for info in moment.infos.values())
+        self.spare = (described(request), game, moment)
+        return form_of(made) | {"time_limit": made.limit, "masks_in_info": made.mask_in_info, "statistics": paired(request["statistics"])}
 
-    def play(self, game, moment):
-        """The names of numbers in the infos of an episode that random actions play. What raises here raises in training too, and is reported there."""
-        random, names, begun, steps = np.random.default_rng(0), [], time.monotonic(), 0
-        with contextlib.suppress(Exception):
-            while game.live and steps < MOST_STEPS and (steps < FEW_STEPS or time.monotonic() - begun < PLAY_SECONDS):
+    def do_look(self, request):
+        """What numbers the infos of an episode have that random actions play."""
+        (_, game, moment), random, names, begun, steps = self.spare, np.random.default_rng(0), [], time.monotonic(), 0
+        while game.live and steps < MOST_STEPS and (steps < FEW_STEPS or time.monotonic() - begun < PLAY_SECONDS):
+            try:
                 moment, steps = game.step(game.actions(moment, random)), steps + 1
-                found = [str(name) for info in moment.infos.values() if isinstance(info, dict) for name, value in info.items() if is_statistic(value)]
-                names += [name for name in dict.fromkeys(found) if name not in names]
+            except self.checks.FaultError:
+                break  # training says it
+            found = [str(name) for info in moment.infos.values() if isinstance(info, dict) for name, value in info.items() if is_statistic(value)]
+            names += [name for name in dict.fromkeys(found) if name not in names]
         if len(names) > MOST_STATISTICS:
             print(f"wdtrain: `info` has {len(names)} numbers, and {MOST_STATISTICS} can be statistics (env.statistics chooses them); without {', '.join(names[MOST_STATISTICS:])}",
                   file=sys.stderr, flush=True)
-        return names[:MOST_STATISTICS]
+        return {"statistics": paired(names[:MOST_STATISTICS])}
 
     def do_open(self, request, descriptor):
         n, form = request["replicas"], request["description"]
-        spare, self.spare = self.spare, None
-        envs = [spare[1]] if spare is not None and spare[0] == described(request) and not request["pictures"] else []
+        envs = []
+        if self.spare is not None:
+            (of, game, _), self.spare = self.spare, None
+            # Some cannot be reset before the end of an episode.
+            if game.live or of != described(request) or request["pictures"]:
+                with contextlib.suppress(Exception):
+                    game.close()
+            else:
+                envs = [game.made]
         while len(envs) < n:
             envs.append(make(request, request["pictures"]))
         games = {id(getattr(one.env, "unwrapped", one.env)) for room in self.rooms.values() for one in room.made}
@@ -930,6 +932,11 @@ class Worker:
 
 def described(request):
     return [request[key] for key in ("environment", "kwargs", "wrappers", "one_role")]
+
+
+def paired(statistics):
+    """Names in `info`, and those that wdtrain takes."""
+    return list(zip(statistics, different(map(name_of, statistics)), strict=True))
 
 
 def packed(answer):

@@ -96,6 +96,7 @@ PythonSetup load_python_setup(ConfigSources sources) {
     setup.environment = make_environment(name);
     Environment* const environment = setup.environment.get();
     const bool in_python = is_python_environment(name);
+    if (in_python) outside::leave_statistics_out(*environment);
     const auto spec = [environment, in_python, &setup, &sources] {
       outside::require_trust(sources, *environment);
       try {

@@ -82,7 +82,7 @@ std::string host(const std::string& which) {
   return which;
 }
 
-std::function<void()> look() {
+std::function<void()> host_hook() {
   const std::lock_guard lock(host_mutex);
   return host_look;
 }
@@ -161,6 +161,7 @@ class PythonEnvironment final : public OutsideEnvironment {
   Spec spec() const override;
   std::unique_ptr<OutsideReplicas> open(const OutsideOptions& options) const override;
   void leave_state_out() { without_state_ = true; }
+  void leave_statistics_out() { looks_ = false; }
 
   const Settings& settings() const { return settings_; }
   int num_processes(int num_envs) const {
@@ -192,6 +193,7 @@ class PythonEnvironment final : public OutsideEnvironment {
     return json;
   }
   int new_room() const { return rooms_++; }
+  void look(nlohmann::json& description) const;
 
  private:
   std::string name_;
@@ -202,7 +204,7 @@ class PythonEnvironment final : public OutsideEnvironment {
   mutable nlohmann::json description_;
   mutable std::string described_;  // with what settings
   mutable int rooms_ = 0;
-  bool without_state_ = false;
+  bool without_state_ = false, looks_ = true;
 };
 
 PythonProcess& PythonEnvironment::process(int number) const {
@@ -216,9 +218,21 @@ PythonProcess& PythonEnvironment::process(int number) const {
     processes_[index] = std::make_unique<PythonProcess>(
         number,
         ProcessOptions{name_, find_python(settings_.python), host(host_modules), settings_.start_seconds,
-                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin, look()});
+                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin, host_hook()});
   }
   return *processes_[index];
+}
+
+// An episode of random actions shows which numbers `info` has.
+void PythonEnvironment::look(nlohmann::json& description) const {
+  try {
+    description["statistics"] = process(0).call({{"do", "look"}}).at("statistics");
+  } catch (const ProcessFailed& failure) {
+    processes_.clear();
+    logging::warn(concat(failure.what(),
+                         "\nthat was an episode of random actions, which shows the numbers in `info`: it "
+                         "has no statistics but those that env.statistics names"));
+  }
 }
 
 Spec PythonEnvironment::spec() const {
@@ -236,6 +250,7 @@ Spec PythonEnvironment::spec() const {
       processes_.clear();
       throw UsageError(concat("environment ", name_, ": ", answer["refused"].get<std::string>()));
     }
+    if (looks_ && settings_.statistics.empty()) look(answer);
     description_ = answer;
     described_ = key;
   }
@@ -499,7 +514,7 @@ std::unique_ptr<PythonProcess> start_process(const Environment& environment, dou
   const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
   return std::make_unique<PythonProcess>(
       0, ProcessOptions{std::string(environment.name()), find_python(settings.python), host(host_modules),
-                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin, look()});
+                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin, host_hook()});
 }
 
 std::string interpreter_of(const Environment& environment) {
@@ -508,6 +523,10 @@ std::string interpreter_of(const Environment& environment) {
 
 void leave_state_out(Environment& environment) {
   dynamic_cast<PythonEnvironment&>(environment).leave_state_out();
+}
+
+void leave_statistics_out(Environment& environment) {
+  dynamic_cast<PythonEnvironment&>(environment).leave_statistics_out();
 }
 
 nlohmann::json request_of(const Environment& environment, const char* what) {

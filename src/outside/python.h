@@ -28,6 +28,8 @@ std::unique_ptr<PythonProcess> start_process(const Environment& environment, dou
 std::string interpreter_of(const Environment& environment);
 // Networks do not read its stream `state`: it is not asked for.
 void leave_state_out(Environment& environment);
+// No episode is played to find out which numbers `info` has. Call it before spec().
+void leave_statistics_out(Environment& environment);
 // {"do": what, "environment": its name, "kwargs": JSON text, "wrappers": [names], ...}
 nlohmann::json request_of(const Environment& environment, const char* what);
 
