@@ -488,6 +488,10 @@ def seeds(worker, request):
     """The results of checks that repeat a play."""
     game, steps, seed, seconds = Game(worker, request), min(request["steps"], SEED_STEPS), request["seed"], request["seconds"] / 12
     other = Game(worker, request)
+    if getattr(game.env, "unwrapped", game.env) is getattr(other.env, "unwrapped", other.env):
+        raise FaultError("the function returns the same environment twice: each replica needs one of its own: make it inside of the function")
+    if worker.form_of(game.made) != worker.form_of(other.made):
+        raise FaultError(f"two environments have different spaces, {worker.form_of(game.made)['roles']} and {worker.form_of(other.made)['roles']}: all replicas must have the same")
     first = trace(game, steps, seed, seconds, 1)
     fault = compared(first, trace(game, steps, seed, seconds, 1))
     extent = counted(len(first) - 1, "step")
@@ -566,7 +570,7 @@ def all_checks(worker, request):
         fit = fit and one["name"] != OTHERS and not (one["name"] == FORM and one["verdict"] == "FAILED")
         yield one
     if fit:
-        yield from guarded(worker, SAME_SEED, seeds(worker, request))
+        yield from guarded(worker, REPLICAS, seeds(worker, request))
 
 
 # --- an original, beside an environment of ours ----------------------------------------------------------------------------------------

@@ -186,7 +186,10 @@ class Game:
         if self.device != "cpu":  # a GPU would have to wait for the answer
             role.buffer.view(shape).copy_(as_tensor(actions))
             return
-        found = self.native.put(self.roles.index(role), actions)
+        try:
+            found = self.native.put(self.roles.index(role), actions)
+        except TypeError:  # of neither library's usual types
+            found = self.module.OTHER_TYPE
         if found == self.module.OTHER_TYPE:
             found = self.native.put(self.roles.index(role), converted(self.name, role, actions))
         if found == self.module.WRONG:
@@ -238,7 +241,10 @@ def as_tensor(actions):
 
 def converted(name, role, actions):
     """Actions of another type, as int64 or float64."""
-    actions = actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
+    try:
+        actions = actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
+    except (TypeError, RuntimeError) as error:
+        raise native().UsageError(f"{name}: actions of '{role.name}' cannot be read as an array: {error}") from error
     if actions.dtype.kind not in ("iu" if role.heads else "iuf"):
         raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be {'integers' if role.heads else 'numbers'}")
     return np.ascontiguousarray(actions, np.int64 if role.heads else np.float64)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wdtrain.envs import Game, native, spaces_of
+from wdtrain.envs import Game, converted, native, spaces_of
 
 
 def make(name, *, device="auto", seed=1, settings=(), params=None):
@@ -90,11 +90,13 @@ def make_parallel(game):
                 raise native().UsageError("the episode has ended: call reset()")
             if missing := [agent for agent in self.agents if agent not in actions]:
                 raise native().UsageError(f"{game.name}: no action of {', '.join(missing)}")
+            if strange := [str(agent) for agent in actions if agent not in self._place]:
+                raise native().UsageError(f"{game.name}: there is no agent {', '.join(strange)}, but {', '.join(self._place)}")
             for role in game.roles:
-                all_actions = copied(role.action[0])
+                all_actions = copied(role.action[0]).astype(np.int64 if role.heads else np.float64)
                 for i in range(role.count):
                     if (agent := f"{role.name}_{i}") in self.agents:
-                        all_actions[i] = np.asarray(actions[agent]).reshape(-1)
+                        all_actions[i] = converted(game.name, role, actions[agent]).reshape(-1)
                 self.game.put(role, all_actions[None], tuple(role.action.shape))
             self.game.step()
             terminated, truncated = bool(game.terminated[0]), bool(game.truncated[0])

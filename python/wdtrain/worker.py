@@ -371,62 +371,26 @@ class Listed:
         return self.by_agent(observations), self.by_agent(rewards), *(dict.fromkeys(everyone, end) for end in ends), self.by_agent([info] * len(everyone))
 
 
-class Padded:
-    """Observer or actor of an agent in env.one_role: `inner`, and how many numbers or which heads and bounds all agents share.
+class PaddedObserver:
+    """Of an agent in env.one_role: zeros up to `size`, and which agent it is, as supersuit.pad_observations_v0 and agent_indicator_v0 write them."""
 
-    Observations are followed by zeros, and by which agent it is (one of `agents`), as by supersuit.pad_observations_v0 and agent_indicator_v0;
-    choices that the agent does not have are masked.
-    """
-
-    def __init__(self, inner, shared, agents=1, index=0):
-        self.inner, self.shared, self.agents, self.index = inner, shared, agents, index
-
-    @staticmethod
-    def observers(observers):
-        size = max(one.size for one in observers)
-        return [Padded(one, size, len(observers), k) for k, one in enumerate(observers)]
-
-    @staticmethod
-    def actors(actors):
-        if len({bool(one.heads) for one in actors}) > 1:
-            raise RefusedError("env.one_role: some agents have choices, and others numbers: one policy cannot act for both")
-        heads = [max(some) for some in itertools.zip_longest(*(one.heads for one in actors), fillvalue=1)]
-        sides = itertools.zip_longest(*(one.bounds for one in actors), fillvalue=None)
-        bounds = [[pick(one[k] for one in some if one) for k, pick in enumerate((lowest, highest))] for some in sides]
-        return [Padded(one, heads or bounds) for one in actors]
-
-    @property
-    def has_mask(self):
-        return self.inner.has_mask
-
-    @property
-    def parts(self):
-        return [("observation", (), "numbers", self.shared, ()), ("agent_id", (), "numbers", self.agents, ())]
-
-    @property
-    def size(self):
-        return self.shared + self.agents
+    def __init__(self, inner, size, agents, index):
+        self.inner, self.has_mask, self.size, self.place = inner, inner.has_mask, size + agents, size + index
+        self.parts = [("observation", (), "numbers", size, ()), ("agent_id", (), "numbers", agents, ())]
 
     def write(self, observation, row):
         row[:] = 0
         self.inner.write(observation, row[: self.inner.size])
-        row[self.shared + self.index] = 1
+        row[self.place] = 1
 
-    @property
-    def heads(self):
-        return self.shared if self.inner.heads else []
 
-    @property
-    def bounds(self):
-        return self.shared if self.inner.bounds else []
+class PaddedActor:
+    """Of an agent in env.one_role: the heads or bounds of all; choices that the agent does not have are masked, and components are not read."""
 
-    @property
-    def width(self):
-        return len(self.shared)
+    draw = Actor.draw
 
-    @property
-    def choices(self):
-        return sum(self.heads)
+    def __init__(self, inner, heads, bounds):
+        self.inner, self.heads, self.bounds, self.width, self.choices = inner, heads, bounds, len(heads or bounds), sum(heads)
 
     def read(self, words):
         return self.inner.read(words[..., : self.inner.width])
@@ -435,20 +399,22 @@ class Padded:
         own, at, begin = np.empty(self.inner.choices, np.uint8), 0, 0
         self.inner.read_mask(mask, own)
         row[:] = 0
-        for choices, mine in itertools.zip_longest(self.shared, self.inner.heads):
+        for choices, mine in itertools.zip_longest(self.heads, self.inner.heads):
             row[at : at + (mine or 1)] = own[begin : begin + mine] if mine else 1
             at, begin = at + choices, begin + (mine or 0)
 
-    def draw(self, mask, random):
-        return Actor.draw(self, mask, random)
 
-
-def lowest(sides):
-    return None if None in (known := list(sides)) else min(known)
-
-
-def highest(sides):
-    return None if None in (known := list(sides)) else max(known)
+def padded(observers, actors):
+    """The observers and actors of all agents, with the same sizes."""
+    if len({bool(one.heads) for one in actors}) > 1:
+        raise RefusedError("env.one_role: some agents have choices, and others numbers: one policy cannot act for both")
+    size, n = max(one.size for one in observers), len(observers)
+    heads = [max(some) for some in itertools.zip_longest(*(one.heads for one in actors), fillvalue=1)]
+    bounds = []
+    for some in itertools.zip_longest(*(one.bounds for one in actors)):
+        lows, highs = zip(*filter(None, some), strict=True)
+        bounds.append([None if None in lows else min(lows), None if None in highs else max(highs)])
+    return [PaddedObserver(one, size, n, k) for k, one in enumerate(observers)], [PaddedActor(one, heads, bounds) for one in actors]
 
 
 def mask_method(env):
@@ -493,8 +459,8 @@ class Several:
             members.setdefault(key, []).append(agent)
         if one_role:
             kinds = {agent: forms[key][1:] for key, some in members.items() for agent in some}
-            padded = zip(Padded.observers([kinds[agent][0] for agent in agents]), Padded.actors([kinds[agent][1] for agent in agents]), strict=True)
-            self.roles = [("agent", list(zip(agents, *zip(*padded, strict=True), strict=True)))]
+            observers, actors = zip(*(kinds[agent] for agent in agents), strict=True)
+            self.roles = [("agent", list(zip(agents, *padded(observers, actors), strict=True)))]
         else:
             stems = [stem for stem, _ in forms]
             # Agents with one stem and different spaces are roles of their own.
@@ -540,7 +506,7 @@ def kinds_of(env):
     """Of each role: number of agents, observer, actor, and number of choices that have masks. In one role, every agent has the same sizes."""
     roles = [(1, env.observer, env.actor)] if isinstance(env, Single) else [(len(members), *members[0][1:]) for _, members in env.roles]
     masked = env.mask_in_info or env.mask_method is not None
-    return [(count, observer, actor, actor.choices if actor.heads and (masked or observer.has_mask or isinstance(actor, Padded)) else 0)
+    return [(count, observer, actor, actor.choices if actor.heads and (masked or observer.has_mask or isinstance(actor, PaddedActor)) else 0)
             for count, observer, actor in roles]
 
 

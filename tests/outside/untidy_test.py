@@ -349,3 +349,10 @@ def test_choices_that_pad_are_never_made():
         output("train", "--env", "untidy_games:mixed", "--algorithm", algorithm, *SHORT, "-s", "env.one_role=true", "--run_dir", algorithm)
         output("eval", algorithm, "--episodes", 8)
     assert "are one policy" not in output("check", "--env", "untidy_games:mixed", "-s", "env.one_role=true")
+
+
+@pytest.mark.parametrize(("how", "why"), [("other_action", "two environments have different spaces"), ("one_object", "returns the same environment twice"),
+                                          ("rllib", "missing in terminations"), ("unknown", "is in `agents`, and not in possible_agents"), ("huge", "4,294,967,298 choices")])
+def test_check_finds_it_too(how, why):
+    done = wdtrain("check", "--env", "untidy_games:unfit", "-s", f"env.kwargs={{how: {how}}}")
+    assert done.returncode == 1 and why in done.stdout, done.stdout

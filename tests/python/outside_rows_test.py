@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -261,3 +262,17 @@ def test_an_environment_outlives_the_thread_that_made_it():
     time.sleep(0.5)
     made[0].reset()
     made[0].step(torch.zeros(2, dtype=torch.int64))
+
+
+def test_ctrl_c_ends_the_wait_for_a_game_that_hangs():
+    env = make("outside_games:failing", 2, kwargs={"how": "hang"}, processes=1)
+    env.reset()
+    timer = threading.Timer(2.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            env.step(torch.zeros(2, dtype=torch.int64))
+    assert time.monotonic() - begun < 12, "and not after env.step_seconds"
+    with pytest.raises(Exception, match="has failed before"):
+        env.step(torch.zeros(2, dtype=torch.int64))
