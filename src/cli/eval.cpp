@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Interval& interval) {  // null if not finite
-  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}, {"std", interval.deviation}};
+  return {
+      {"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}, {"std", interval.deviation}};
 }
 
 // Returns means, 95 % intervals and standard deviations over the episodes of one match.

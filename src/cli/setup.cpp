@@ -88,8 +88,8 @@ void ConfigOptions::take_word(const Arguments& arguments) {
   const bool known =
       contains(names, name) || (name.find(':') != std::string::npos && is_environment_name(name));
   if (!known || word_.find('=') != std::string::npos)
-    arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names), gymnasium_hint(word_), " (`",
-                                   program_command(), " envs` lists them)"));
+    arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names),
+                                   gymnasium_hint(word_), " (`", program_command(), " envs` lists them)"));
   if (!env.empty() && env != word_) throw UsageError(concat("give ", word_, " or --env ", env, ", not both"));
   env = word_;
 }

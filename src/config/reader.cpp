@@ -22,9 +22,9 @@ constexpr std::size_t kMaxItems = 1000;      // points of a schedule, layers, ro
 // otherwise text.
 std::string json_of_word(const std::string& word) {
   constexpr std::pair<const char*, const char*> kWords[] = {
-      {"True", "true"},      {"TRUE", "true"},       {"False", "false"},    {"FALSE", "false"},
-      {"None", "null"},      {"Null", "null"},       {"NULL", "null"},      {"~", "null"},
-      {".inf", "Infinity"},  {"+.inf", "Infinity"},  {"-.inf", "-Infinity"}, {".nan", "NaN"},
+      {"True", "true"},         {"TRUE", "true"},           {"False", "false"},     {"FALSE", "false"},
+      {"None", "null"},         {"Null", "null"},           {"NULL", "null"},       {"~", "null"},
+      {".inf", "Infinity"},     {"+.inf", "Infinity"},      {"-.inf", "-Infinity"}, {".nan", "NaN"},
       {"Infinity", "Infinity"}, {"-Infinity", "-Infinity"}, {"NaN", "NaN"}};
   for (const auto& [written, json] : kWords)
     if (word == written) return json;

@@ -11,7 +11,6 @@
 #include "src/evaluation/interval.h"
 #include "src/evaluation/recorder.h"
 #include "src/game/frozen.h"
-#include "src/evaluation/interval.h"
 #include "wd/config.h"
 #include "wd/environment.h"
 #include "wd/policy.h"

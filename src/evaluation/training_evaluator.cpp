@@ -87,8 +87,7 @@ Evaluation TrainingEvaluator::evaluate() {
   };
   const auto add_statistics = [&](const std::string& prefix, const std::vector<Episode>& episodes) {
     for (std::size_t k = 0; k < spec_.statistics.size(); ++k)
-      add(prefix + "env/" + spec_.statistics[k].field,
-          interval_of_statistic(episodes, k).mean);
+      add(prefix + "env/" + spec_.statistics[k].field, interval_of_statistic(episodes, k).mean);
   };
   const Opponent opponent = config_.eval.opponent;
   const std::vector<GameSide>& sides = evaluator_.sides();

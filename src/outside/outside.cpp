@@ -40,10 +40,9 @@ OutsideLayout::OutsideLayout(const Spec& spec) {
     return stream.of == StreamSpec::kReplica && stream.type == StreamSpec::kFloat32;
   };
   const char* const unknown =
-      spec.table.features > 0                                      ? "a table of observations"
-      : !std::ranges::all_of(spec.streams, is_possible)            ? "streams of agents or of bytes"
-      : !std::ranges::all_of(spec.statistics, &std::string::empty, &Statistic::role)
-          ? "statistics of roles"
+      spec.table.features > 0                           ? "a table of observations"
+      : !std::ranges::all_of(spec.streams, is_possible) ? "streams of agents or of bytes"
+      : !std::ranges::all_of(spec.statistics, &std::string::empty, &Statistic::role) ? "statistics of roles"
       : std::ranges::any_of(spec.roles, &Role::paid_after_leaving) ? "agents that are paid after leaving"
                                                                    : nullptr;
   if (unknown != nullptr) throw UsageError(concat("an environment outside cannot have ", unknown));

@@ -144,10 +144,11 @@ Spec described(const nlohmann::json& json) {
   if (const int state = json.at("state"); state > 0)
     spec.streams.push_back({.name = "state", .of = StreamSpec::kReplica, .shape = {state}});
   for (const nlohmann::json& names : json.at("statistics"))
-    spec.statistics.push_back(
-        {.field = names.at(1),
-         .help = concat('`', on_one_line(names.at(0).get<std::string>()), "` in info, where an episode ends")});
-  const std::int64_t limit = json.at("time_limit").is_null() ? kMaxSteps : json["time_limit"].get<std::int64_t>();
+    spec.statistics.push_back({.field = names.at(1),
+                               .help = concat('`', on_one_line(names.at(0).get<std::string>()),
+                                              "` in info, where an episode ends")});
+  const std::int64_t limit =
+      json.at("time_limit").is_null() ? kMaxSteps : json["time_limit"].get<std::int64_t>();
   spec.time_limit = static_cast<int>(std::min<std::int64_t>(limit, kMaxSteps));
   return spec;
 }
@@ -389,8 +390,7 @@ void PythonReplicas::open(std::size_t p) {
   const int number = static_cast<int>(p);
   for (bool open = false; !open;) {
     try {
-      const nlohmann::json answer =
-          environment_.process(number).call(request, part.memory->descriptor());
+      const nlohmann::json answer = environment_.process(number).call(request, part.memory->descriptor());
       if (answer.contains("refused"))
         throw UsageError(
             concat("environment ", environment_.name(), ": ", answer["refused"].get<std::string>()));
@@ -514,7 +514,8 @@ std::unique_ptr<PythonProcess> start_process(const Environment& environment, dou
   const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
   return std::make_unique<PythonProcess>(
       0, ProcessOptions{std::string(environment.name()), find_python(settings.python), host(host_modules),
-                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin, host_hook()});
+                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin,
+                        host_hook()});
 }
 
 std::string interpreter_of(const Environment& environment) {

@@ -71,16 +71,15 @@ void require_trust(const ConfigSources& sources, const Environment& environment)
   const std::string game = game_of(environment), kwargs = request["kwargs"];
   if (is_noted(game)) return;
   const auto shown = [](const std::string& text) { return on_one_line(text.substr(0, 1000)); };
-  throw UsageError(concat(shown(sources.file),
-                          ": the environment of this run is a program in Python: it would run ",
-                          shown(std::string(environment.name())), " with the arguments ",
-                          shown(kwargs.empty() ? "{}" : kwargs),
-                          request["wrappers"].empty() ? "" : concat(", wrapped by ", shown(dump(request["wrappers"]))),
-                          python.empty() ? "" : concat(", by the interpreter ", shown(python)),
-                          ", and you have not begun a run with it",
-                          notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)"
-                                          : " on this machine",
-                          ". Look at it, and give --trust if you trust it"));
+  throw UsageError(concat(
+      shown(sources.file), ": the environment of this run is a program in Python: it would run ",
+      shown(std::string(environment.name())), " with the arguments ", shown(kwargs.empty() ? "{}" : kwargs),
+      request["wrappers"].empty() ? "" : concat(", wrapped by ", shown(dump(request["wrappers"]))),
+      python.empty() ? "" : concat(", by the interpreter ", shown(python)),
+      ", and you have not begun a run with it",
+      notes().empty() ? " (as far as is known: neither $XDG_STATE_HOME nor $HOME is set)"
+                      : " on this machine",
+      ". Look at it, and give --trust if you trust it"));
 }
 
 void remember(const Environment& environment) {
