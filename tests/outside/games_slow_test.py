@@ -20,7 +20,7 @@ FORMER = ["gymnasium==0.29.1", "numpy<2", "pettingzoo[mpe]==1.24.3"]
 SMALL = {"butterfly.cooperative_pong_v6": ["paddle"], "butterfly.pistonball_v6": ["piston"]}  # roles that see pictures
 PARALLEL = {
     "butterfly.cooperative_pong_v6": {}, "butterfly.knights_archers_zombies_v11": {}, "butterfly.pistonball_v6": {"n_pistons": 3},
-    "sisl.multiwalker_v9": {}, "sisl.pursuit_v5": {}, "sisl.waterworld_v4": {},
+    "sisl.multiwalker_v9": {}, "sisl.pursuit_v5": {},
     "mpe2.simple_v3": {}, "mpe2.simple_spread_v3": {}, "mpe2.simple_tag_v3": {}, "mpe2.simple_adversary_v3": {}, "mpe2.simple_crypto_v3": {}, "mpe2.simple_push_v3": {},
     "mpe2.simple_reference_v3": {}, "mpe2.simple_speaker_listener_v4": {}, "mpe2.simple_world_comm_v3": {},
     "magent2.environments.adversarial_pursuit_v4": {"map_size": 16}, "magent2.environments.battle_v4": {"map_size": 16}, "magent2.environments.battlefield_v5": {},
