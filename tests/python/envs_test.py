@@ -271,14 +271,14 @@ def test_a_function_is_no_name():
     assert "wdtrain.train(FUNCTION)" in error_of(lambda: wdtrain.make(lambda: None))
 
 
-@pytest.mark.parametrize("actions", [["a", "b"], np.array([None, 1]), torch.zeros(2, dtype=torch.bfloat16), torch.zeros(2, device="meta"), torch.zeros(2).to_sparse(), np.array(["1", "0"])],
+@pytest.mark.parametrize("actions", [["a", "b"], numpy.array([None, 1]), torch.zeros(2, dtype=torch.bfloat16), torch.zeros(2, device="meta"), torch.zeros(2).to_sparse(), numpy.array(["1", "0"])],
                          ids=["texts", "objects", "bfloat16", "meta", "sparse", "array of texts"])
 def test_actions_of_other_types_are_refused_in_one_sentence(actions):
     env = wdtrain.make("cartpole", 2)
     env.reset()
     with pytest.raises(wdtrain.UsageError, match="^cartpole: actions of 'cart' "):
         env.step(actions)
-    env.step(np.array([1, 0], ">i4"))  # of the other byte order
+    env.step(numpy.array([1, 0], ">i4"))  # of the other byte order
 
 
 @pytest.mark.parametrize(("wrong", "why"), [({"adversary_0": 1.5}, "must be integers"), ({"stranger": 1}, "there is no agent stranger"), ({"adversary_0": None}, "must be integers"),
