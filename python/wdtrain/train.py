@@ -72,6 +72,8 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     a checkpoint, and is raised again; a second one ends it at once.
     """
     options |= {key: value for key, value in (("total_steps", total_steps), ("num_envs", num_envs), ("seed", seed)) if value is not None}
+    if not isinstance(algorithm, str | None):
+        raise UsageError(f"algorithm={algorithm!r}: give its name, as algorithm='PPO'")
     for key in options.keys() & OF_OTHERS.keys():
         raise UsageError(f"{key}: {OF_OTHERS[key]}")
     command = [find_program(), "train"]
@@ -221,7 +223,9 @@ def _in_python(message):
     if (unknown := re.match(r"unknown option --(\w+)", message)) and "did you mean" not in message:
         message += ("; settings in sections are given by path: **{'policy.shared.lr': 1e-3}, and arguments of the function that makes the environment by"
                     f" env_params={{'kwargs': {{{unknown[1]!r}: ...}}}}")
-    for shell, python in ((r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
+    if (wrong := re.search(r"env\.(\w+): unknown key; known: .*\bkwargs\b", message)):
+        message += f"; arguments of the function that makes the environment: env_params={{'kwargs': {{{wrong[1]!r}: ...}}}}"
+    for shell, python in ((r"did you mean --(\w+) (\S+)\?", r"did you mean \1=\2?"), (r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
                           (r"\(--warm_start\)", "(warm_start=RUN)"), (r'(unknown option |")--(?=\w)', r"\1")):
         message = re.sub(shell, python, message)
     return message

@@ -916,8 +916,8 @@ def shortened(text):
 
 
 def said(error):
-    """An exception with its traceback, without the lines of this file."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    """An exception with its traceback, without the lines of this file and of checks.py beside it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.dirname(frame.filename) != os.path.dirname(__file__)]
     lines = "".join(traceback.format_list(frames)).rstrip()
     try:
         text = str(error)

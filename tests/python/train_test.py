@@ -181,7 +181,7 @@ def test_runs_are_evaluated_and_shown(place, monkeypatch):
     ({"num_envs": "many"}, "must be a whole number"), ({"policy.shared.lr": "high"}, "policy.shared.lr = high: must be a number"),
     ({"algorithm": "POP"}, "must be one of A2C,"), ({"env_params": {"lenght": 1}}, 'did you mean "length"'),
     ({"lr": 0.001}, 'did you mean **{"policy.shared.lr": 0.001}?'), ({"size": 6}, "env_params={'kwargs': {'size': ...}}"),
-    ({"n_steps": 8}, "train_batch_size / num_envs"), ({"verbose": 1}, "progress=False"), ({"tensorboard_log": "x"}, "run_dir"), ({"callback": print}, "on_log"),
+    ({"n_steps": 8}, "train_batch_size / num_envs"), ({"n_envs": 8}, "did you mean num_envs=8?"), ({"algorithm": print}, "give its name"), ({"verbose": 1}, "progress=False"), ({"tensorboard_log": "x"}, "run_dir"), ({"callback": print}, "on_log"),
     ({"policy_kwargs": {}}, "fc_dims"), ({"allow_drift": True}, "allow_drift=True is for"), ({"algorithm": "pop"}, "must be one of A2C,"),
     ({"settings": ["seed"]}, "'seed' is not SECTION.KEY=VALUE"), ({"resume": "nowhere"}, "there is no such folder"),
 ])
