@@ -225,7 +225,7 @@ def _in_python(message):
                     f" env_params={{'kwargs': {{{unknown[1]!r}: ...}}}}")
     if (wrong := re.search(r"env\.(\w+): unknown key; known: .*\bkwargs\b", message)):
         message += f"; arguments of the function that makes the environment: env_params={{'kwargs': {{{wrong[1]!r}: ...}}}}"
-    for shell, python in ((r"did you mean --(\w+) (\S+)\?", r"did you mean \1=\2?"), (r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
+    for shell, python in ((r"did you mean --(?!set )(\w+) (\S+)\?", r"did you mean \1=\2?"), (r"--set ([\w.]+)=([-\d.e]+)(?=\W|$)", r'**{"\1": \2}'), (r"--(allow_drift|trust)\b", r"\1=True"),
                           (r"\(--warm_start\)", "(warm_start=RUN)"), (r'(unknown option |")--(?=\w)', r"\1")):
         message = re.sub(shell, python, message)
     return message
