@@ -36,6 +36,7 @@ bool same_spaces(const Role& a, const Role& b) {
 std::optional<std::pair<int, int>> range_in(std::string_view text) {
   std::pair<int, int> range;
   const char* const end = text.data() + text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): from_chars is told the end
   const std::from_chars_result first = std::from_chars(text.data(), end, range.first);
   if (first.ec != std::errc() || range.first < 0) return {};
   range.second = range.first;
