@@ -377,7 +377,7 @@ void PythonReplicas::open(std::size_t p) {
   part.memory = std::make_unique<Memory>(bytes + 64);
   for (const auto& [pointer, offset] : places) {
     std::byte* const at = part.memory->data() + offset;
-    std::memcpy(pointer, &at, sizeof at);
+    std::memcpy(pointer, static_cast<const void*>(&at), sizeof at);
   }
   nlohmann::json request = environment_.request("open");
   request.update({{"room", room_},
