@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "wd/detail/advance.h"
+
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -172,6 +174,17 @@ TEST(Math, SmallFunctions) {
   EXPECT_EQ(wd::abs(-2.0), 2.0);
   EXPECT_EQ(wd::sqrt(2.0f), std::sqrt(2.0f));
   EXPECT_EQ(wd::floor(-0.5), -1.0);
+}
+
+TEST(Bounds, AreKeptAtTheirFiniteSide) {
+  using wd::detail::within_bounds;
+  EXPECT_EQ(within_bounds(-0.7f, {0.0f, kInf}), 0.0f);
+  EXPECT_EQ(within_bounds(0.7f, {0.0f, kInf}), 0.7f);
+  EXPECT_EQ(within_bounds(3.0f, {-kInf, 1.0f}), 1.0f);
+  EXPECT_EQ(within_bounds(-3e38f, {-kInf, kInf}), -3e38f);
+  EXPECT_EQ(within_bounds(3e38f, {-2e38f, 2e38f}), 2e38f);  // the middle of these cannot be computed
+  EXPECT_TRUE(std::isnan(within_bounds(std::nanf(""), {0.0f, kInf}))) << "Guard reports it";
+  EXPECT_EQ(within_bounds(-0.5f, {0.0f, 4.0f}), 1.0f);
 }
 
 }  // namespace
