@@ -6,6 +6,8 @@
 
 #include "src/base/join.h"
 
+#include "wd/error.h"
+
 namespace wd {
 namespace {
 
