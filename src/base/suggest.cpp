@@ -5,7 +5,6 @@
 #include <cctype>
 
 #include "src/base/join.h"
-
 #include "wd/error.h"
 
 namespace wd {
