@@ -24,7 +24,8 @@ inline Spec spec(AtTimeLimit at_time_limit) {
                      .observation = {{"numbers", kPilotSees}},
                      .action = ActionSpace::box({{-2.0f, 2.0f}, {0.0f, 1.0f}})}},
           .time_limit = 9,
-          .at_time_limit = at_time_limit};
+          .at_time_limit = at_time_limit,
+          .statistics = {{.field = "last", .help = "what the first agent was paid last"}}};
 }
 
 inline std::uint32_t mixed(std::uint32_t word) { return philox({{word, 0, 0, 0}}, 1, 2).word[0]; }
@@ -52,7 +53,11 @@ struct Ours {
   };
   struct State {
     PerAgent<std::uint32_t> word;
-    void describe(auto&& field) { field("word", word); }
+    PerReplica<float> last;
+    void describe(auto&& field) {
+      field("word", word);
+      field("last", last);
+    }
   };
   static Spec spec(const Params&) { return counted::spec(kAtTimeLimit); }
   static bool in_game(const Params&, const State& s, int agent) { return is_there(s.word[agent]); }
@@ -67,6 +72,7 @@ struct Ours {
                                : next_word(s.word[i], std::bit_cast<std::uint32_t>(a.continuous(i, 0)),
                                            std::bit_cast<std::uint32_t>(a.continuous(i, 1)));
       out.reward(i) = paid(s.word[i]);
+      if (i == 0) s.last = paid(s.word[i]);
       if (i == 0 && ends(s.word[i])) out.terminate();
     });
   }
@@ -90,6 +96,7 @@ class Game final : public OutsideGame {
       word_[i] =
           next_word(word_[i], static_cast<std::uint32_t>(actions[0]), static_cast<std::uint32_t>(actions[1]));
     step.terminated = ends(word_[0]);
+    step.statistics[0] = paid(word_[0]);
     write(step);
   }
   Picture picture() override { return {1, 1, {static_cast<char>(word_[0]), 0, 0}}; }

@@ -81,6 +81,8 @@ inline void expect_same_rows(const Trajectory& expected, const Trajectory& found
     ++k;
   });
   EXPECT_EQ(k, all.size());
+  EXPECT_TRUE(at::equal(expected.statistics(), found.statistics().cpu()));
+  EXPECT_GT(expected.statistics().count_nonzero().item<int>(), 3);
 }
 
 inline void expect_same_rollout(const Case& of, Device device) {
