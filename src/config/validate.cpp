@@ -179,7 +179,11 @@ void settle_intervals(Checks& check) {
     });
     config.trainer.intervals = short_ones ? kIntervalsEnvSteps : kIntervalsIterations;
   }
-  if (config.trainer.intervals == kIntervalsIterations) return;
+  if (config.trainer.intervals == kIntervalsIterations) {
+    const bool in_python = config.name.find(':') != std::string::npos;  // an iteration may take a minute
+    if (in_python && !check.places.contains("saving.metrics_log_freq")) config.saving.metrics_log_freq = 1;
+    return;
+  }
   const auto settle = [&](const char* path, std::int64_t& every, std::int64_t steps) {
     if (!check.places.contains(path)) every = steps;
   };

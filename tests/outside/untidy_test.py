@@ -289,7 +289,9 @@ def test_names_of_gymnasium_are_explained(name, hint):
 
 def test_rollouts_have_the_usual_shape_of_their_algorithm():
     for algorithm, envs, steps in (("PPO", 16, 128), ("A2C", 64, 8), ("PQN", 64, 32), ("DQN", 8, 8)):
+        lines = 5000 if algorithm == "DQN" else 1
         text = output("train", "--env", "gym:CartPole-v1", "--algorithm", algorithm, "--print_config")
+        assert f"metrics_log_freq: {lines} " in text
         assert f"num_envs: {envs} " in text.replace("\n", " ") and f"train_batch_size: {envs * steps} " in text.replace("\n", " "), (algorithm, text)
 
 
