@@ -178,9 +178,11 @@ class Game:
         self.native.close()
 
     def put(self, role, actions, shape):
-        """Writes the actions of a role, in this shape, to its buffer."""
+        """Writes the actions of a role to its buffer: in this shape, or with an axis for the only head."""
         if not hasattr(actions, "shape"):
             actions = np.asarray(actions)
+        if len(role.heads) == 1 and tuple(actions.shape) == (*shape, 1):  # as policies give them
+            actions = actions.reshape(shape)
         if tuple(actions.shape) != shape:
             raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {shape}")
         if self.device != "cpu":  # a GPU would have to wait for the answer

@@ -98,3 +98,13 @@ def test_an_agent_of_several():
     policy = run.policy(env=env, agent="agent_1")
     assert type(policy.act(observations["agent_1"])) is int
     env.close()
+
+
+def test_actions_of_a_batch_go_into_step():
+    run = wdtrain.train("cartpole", total_steps=1024, num_envs=8, train_batch_size=512, device="cpu", progress=False)
+    policy, env = run.policy("shared"), wdtrain.make("cartpole", num_envs=8)
+    observation, _ = env.reset()
+    for _ in range(3):
+        action = policy.act(observation)
+        assert tuple(action.shape) == (8, 1)
+        observation, *_ = env.step(action)
