@@ -75,11 +75,6 @@ WD_FN void store_word(std::int32_t* words, std::int64_t i, Word word) {
   static_assert(sizeof(Word) == sizeof(AnyWord));
   reinterpret_cast<AnyWord*>(words)[i] = __builtin_bit_cast(std::int32_t, word);
 }
-WD_FN double double_of(std::uint64_t bits) {
-  double value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
 
 // Rounds to the nearest integer by adding and subtracting 1.5 * 2^23 (double: 2^52). Requires |v| < 2^22
 // (2^51). Ties go to even.
