@@ -145,6 +145,12 @@ class Game:
     def note(self, check, what, agent=None):
         self.notes.setdefault(check, f"{self.where(agent)}: {what}")
 
+    def begin(self):
+        """The first reset, which shows whether masks are in `info`."""
+        moment = self.reset(0)
+        self.made.mask_in_info = any(isinstance(info, dict) and "action_mask" in info for info in moment.infos.values())
+        return moment
+
     def reset(self, seed=None):
         self.episode, self.steps = self.episode + 1, 0
         got = self.env.reset(seed=seed)
@@ -488,10 +494,11 @@ def seeds(worker, request):
     """The results of checks that repeat a play."""
     game, steps, seed, seconds = Game(worker, request), min(request["steps"], SEED_STEPS), request["seed"], request["seconds"] / 12
     other = Game(worker, request)
-    if getattr(game.env, "unwrapped", game.env) is getattr(other.env, "unwrapped", other.env):
+    if game.made.game() is other.made.game():
         raise FaultError("the function returns the same environment twice: each replica needs one of its own: make it inside of the function")
-    if worker.form_of(game.made) != worker.form_of(other.made):
-        raise FaultError(f"two environments have different spaces, {worker.form_of(game.made)['roles']} and {worker.form_of(other.made)['roles']}: all replicas must have the same")
+    one, two = (worker.form_of(made) for made in (game.made, other.made))
+    if one != two:
+        raise FaultError(f"two environments have different spaces, {one['roles']} and {two['roles']}: all replicas must have the same")
     first = trace(game, steps, seed, seconds, 1)
     fault = compared(first, trace(game, steps, seed, seconds, 1))
     extent = counted(len(first) - 1, "step")
@@ -581,8 +588,7 @@ class Original:
 
     def __init__(self, worker, request):
         self.worker, made = worker, worker.make(request)
-        infos = Game(worker, request, made).reset(0).infos
-        made.mask_in_info = any("action_mask" in info for info in infos.values())
+        Game(worker, request, made).begin()
         self.description = worker.form_of(made) | {"time_limit": made.limit, "statistics": []}
         self.kinds = [(count, actor, mask) for count, _, actor, mask in worker.kinds_of(made)]
         widths, offsets, at = worker.widths_of(made), {}, 0

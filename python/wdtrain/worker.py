@@ -426,7 +426,15 @@ def mask_method(env):
     return None
 
 
-class Single:
+class Made:
+    """An environment of either kind."""
+
+    def game(self):
+        """What plays, without wrappers."""
+        return getattr(self.env, "unwrapped", self.env)
+
+
+class Single(Made):
     """A gymnasium.Env."""
 
     def __init__(self, env):
@@ -440,7 +448,7 @@ class Single:
         return {None: (self.observer, self.actor)}
 
 
-class Several:
+class Several(Made):
     """A pettingzoo.ParallelEnv. one_role: all agents in one, by padded observations and actions."""
 
     def __init__(self, env, one_role=False):
@@ -690,7 +698,7 @@ class SeveralRoom:
         self.live[k] = set() if over else now
         self.gone[k] = present & (ended | cut | gone)
         for agent in live if self.statistics else ():
-            self.infos[k][agent] = infos.get(agent, {})
+            self.infos[k][agent] = infos.get(agent) or {}
         for i, name in enumerate(self.statistics):
             values = [value for info in self.infos[k].values() if is_statistic(value := info.get(name))]
             arrays.statistics[k, i] = np.mean(values) if values else math.nan
@@ -700,8 +708,12 @@ class SeveralRoom:
         for i, (agent, observer, actor, columns, _, choices) in enumerate(self.agents):
             self.who = agent
             if agent in rewards:
-                reward = rewards[agent]
-                arrays.rewards[k, i] = reward if isinstance(reward, float | int) else number(reward)
+                try:
+                    if isinstance(rewards[agent], str | bytes):
+                        raise TypeError
+                    arrays.rewards[k, i] = rewards[agent]
+                except (TypeError, ValueError, OverflowError):
+                    arrays.rewards[k, i] = number(rewards[agent])
             playing = agent in (seen if in_game is None else in_game)
             arrays.in_game[k, i] = playing
             if agent in seen:
@@ -795,7 +807,7 @@ class Worker:
             made = make(request)
             game = self.load_checks().Game(sys.modules[__name__], request, made)
             try:
-                moment = game.reset(0)
+                moment = game.begin()
             except self.checks.FaultError as fault:
                 raise RefusedError(str(fault)) from fault
         except Exception as error:
@@ -804,7 +816,6 @@ class Worker:
                 raise
             hint = ": a name that a module of yours registers is gym:MODULE:ID, as gym:ale_py:ALE/Pong-v5" if "NotFound" in type(error).__name__ else ""
             raise RefusedError(f"{type(error).__name__}: {error}{hint}") from error
-        made.mask_in_info = any("action_mask" in info for info in moment.infos.values())
         self.spare = (described(request), game, moment)
         return form_of(made) | {"time_limit": made.limit, "masks_in_info": made.mask_in_info, "statistics": paired(request["statistics"])}
 
@@ -836,7 +847,7 @@ class Worker:
                 envs = [game.made]
         while len(envs) < n:
             envs.append(make(request, request["pictures"]))
-        games = {id(getattr(one.env, "unwrapped", one.env)) for room in self.rooms.values() for one in room.made}
+        games = [one.game() for room in self.rooms.values() for one in room.made]
         for k, one in enumerate(envs):
             one.mask_in_info = form["masks_in_info"]
             if not form["state"]:
@@ -844,10 +855,9 @@ class Worker:
             for name, mine in form_of(one).items():
                 if mine != form[name]:
                     raise RefusedError(f"replica {request['first'] + k} has other spaces than the environment that was made first: {mine} instead of {form[name]}")
-            game = id(getattr(one.env, "unwrapped", one.env))
-            if game in games:
+            if any(one.game() is game for game in games):
                 raise RefusedError("the function that makes it returns an environment that it has returned before: each replica needs one of its own")
-            games.add(game)
+            games.append(one.game())
         memory = mmap.mmap(descriptor, request["bytes"])
         os.close(descriptor)
         names = [name for name, _ in form["statistics"]]

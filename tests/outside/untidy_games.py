@@ -90,8 +90,8 @@ class Trio(ParallelEnv):
     metadata = {"name": "trio"}
     possible_agents = ["a_0", "a_1", "a_2"]
 
-    def __init__(self, stay=None, state=None):
-        self.stay, self.kind, self.agents = stay, state, []
+    def __init__(self, stay=None, state=None, silent=False):
+        self.stay, self.kind, self.silent, self.agents = stay, state, silent, []
         if state:
             self.state_space = spaces.Box(-1, 1, (200_000 if state == "large" else 6,), np.float32)
 
@@ -106,7 +106,7 @@ class Trio(ParallelEnv):
 
     def reset(self, seed=None, options=None):
         self.t, self.agents, self.ended = 0, list(self.possible_agents), set()
-        return self.all(np.zeros(2, np.float32)), self.all({})
+        return self.all(np.zeros(2, np.float32)), self.all(None if self.silent else {})
 
     def step(self, actions):
         self.t += 1
@@ -114,7 +114,7 @@ class Trio(ParallelEnv):
         ends = self.all(over)
         if self.t >= 4 and self.stay in ("one", "gone") and "a_2" in ends:
             ends["a_2"] = True
-        result = self.all(np.zeros(2, np.float32)), self.all(1.0), ends, self.all(False), {agent: {"step": self.t} for agent in self.agents}
+        result = self.all(np.zeros(2, np.float32)), self.all(1.0), ends, self.all(False), {agent: None if self.silent and agent == "a_1" else {"step": self.t} for agent in self.agents}
         if over and self.stay != "all":
             self.agents = ["a_2"] if self.stay == "one" else []
         elif self.stay == "gone":
@@ -194,6 +194,8 @@ class UnfitTrio(Trio):
             self.agents.append("stranger")
         if self.how == "rllib":
             ends = {"__all__": self.t >= 10}
+        if self.how == "endless_reward":
+            rewards["a_1"] = 10**400
         if self.how == "no_reward":
             del rewards["a_1"]
         return observations, rewards, ends, cuts, infos
@@ -206,7 +208,7 @@ def unfit(how):
     if how == "one_object":
         SAME.append(One())
         return SAME[0]
-    return (UnfitTrio if how in ("twice", "unknown", "later", "rllib", "no_reward") else Unfit)(how)
+    return (UnfitTrio if how in ("twice", "unknown", "later", "rllib", "no_reward", "endless_reward") else Unfit)(how)
 
 
 class InLists(gymnasium.Env):

@@ -214,6 +214,7 @@ def test_another_process_with_other_spaces_is_refused():
     ("rllib", "terminations have '__all__', which is RLlib's form"),
     ("no_reward", "rewards lack 'a_1': give every agent that plays its entry"),
     ("text_reward", "the reward is '1'"),
+    ("endless_reward", "raised in replica 0, agent a_1: ValueError: the reward is 1000"),
     ("four", "step() returns 4 values, and must return 5 values"),
     ("texts", "an array of <U3, and must be one of numbers"),
 ])
@@ -265,6 +266,11 @@ def test_statistics_of_agents_are_of_their_last_steps():
     """Agent a_2 leaves in step 4; each says the step of its info."""
     output("train", "--env", "untidy_games:trio", "-s", "env.kwargs={stay: gone}", *SHORT, "-s", "trainer.staggered_resets=false", "--run_dir", "run")
     assert metrics("run")[-1]["env/step"] == pytest.approx((10 + 10 + 4) / 3)
+
+
+def test_an_agent_without_info_says_nothing():
+    output("train", "--env", "untidy_games:trio", "-s", "env.kwargs={silent: true}", *SHORT, "-s", "trainer.staggered_resets=false", "--run_dir", "run")
+    assert metrics("run")[-1]["env/step"] == 10, "the mean of the two that say it"
 
 
 def test_games_in_tuples_are_games_of_agents():
