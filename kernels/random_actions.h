@@ -16,17 +16,19 @@ struct RandomActionsArgs {
   int components = 0;                         // components of a continuous action
   const Bounds* bounds = nullptr;             // [components]
   const std::uint8_t* action_mask = nullptr;  // [rows, choices of all heads], or null
-  std::uint32_t key[2] = {};                  // made by random_actions_key()
-  std::int32_t* action = nullptr;             // [rows, heads or components]; floats if continuous
+  RandomKey random{};                         // Stream::kRandomPlay
+  std::uint32_t policy = 0;                   // each has its own draws
+  std::uint64_t step = 0;                     // each has its own draws
+  const TrainingTime* time = nullptr;         // if not null, steps are counted from iteration * rollout_steps
+  std::int64_t rollout_steps = 0;
+  std::uint32_t first_row = 0;     // number of row 0 among those of all workers
+  std::int32_t* action = nullptr;  // [rows, heads or components]; floats if continuous
 };
 
-// Returns arguments for this action space; the caller sets rows, bounds, mask, key and action. Throws
-// std::runtime_error for more than kMaxHeads heads.
-RandomActionsArgs random_actions_of(const ActionSpace& space);
-
-// Sets the key for the draws of one step of one policy; it is different for every (seed, policy, step).
-void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t step,
-                        RandomActionsArgs& args);
+// Arguments for this action space and the draws of one step of a policy; the caller sets rows, bounds, mask,
+// and action. Throws std::runtime_error for more than kMaxHeads heads.
+RandomActionsArgs random_actions_of(const ActionSpace& space, std::uint64_t seed, std::uint32_t policy,
+                                    std::uint64_t step);
 
 // Enqueues.
 WD_DECLARE_KERNEL(random_actions, RandomActionsArgs)

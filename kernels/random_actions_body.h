@@ -15,8 +15,17 @@ WD_FN std::uint32_t mix_bits(std::uint32_t x) {
   return x ^ (x >> 16);
 }
 
-WD_FN std::uint32_t random_word(const RandomActionsArgs& args, std::uint32_t row, int draw) {
-  return mix_bits(mix_bits(row ^ args.key[0]) + args.key[1] + static_cast<std::uint32_t>(draw) * 0x9E3779B9u);
+// The key of one step of one policy.
+WD_FN RandomKey step_key(const RandomActionsArgs& args) {
+  const std::uint64_t step = step_of(args);
+  const Philox bits =
+      philox({{args.policy, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), 0}},
+             args.random.key0, args.random.key1);
+  return {bits.word[0], bits.word[1]};
+}
+
+WD_FN std::uint32_t random_word(RandomKey key, std::uint32_t row, int draw) {
+  return mix_bits(mix_bits(row ^ key.key0) + key.key1 + static_cast<std::uint32_t>(draw) * 0x9E3779B9u);
 }
 
 // Uniform on {0, ..., n - 1}; the bias is below n / 2^32.
@@ -44,22 +53,26 @@ WD_FN float uniform_within(const Bounds& bounds, float u) {
   return low + (high - low) * u;
 }
 
-WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
-  const auto r = static_cast<std::uint32_t>(row);
+WD_FN void random_row(const RandomActionsArgs& args, RandomKey key, std::int64_t row) {
+  const std::uint32_t r = args.first_row + static_cast<std::uint32_t>(row);
   for (int k = 0; k < args.components; ++k) {
-    const float u = uniform_of(random_word(args, r, k));
+    const float u = uniform_of(random_word(key, r, k));
     detail::store_word(args.action, row * args.components + k, uniform_within(args.bounds[k], u));
   }
   int choices = 0, first = 0;
   for (int h = 0; h < args.num_heads; ++h) choices += args.head_size[h];
   for (int h = 0; h < args.num_heads; ++h) {
-    const std::uint32_t word = random_word(args, r, h);
+    const std::uint32_t word = random_word(key, r, h);
     const int n = args.head_size[h];
     args.action[row * args.num_heads + h] =
         args.action_mask == nullptr ? below(word, n)
                                     : legal_choice(word, args.action_mask + row * choices + first, n);
     first += n;
   }
+}
+
+WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
+  random_row(args, step_key(args), row);
 }
 
 }  // namespace wd

@@ -48,6 +48,13 @@ struct SampleArgs {
   float* value = nullptr;          // [rows]
 };
 
+// Of SampleArgs and others with these members.
+template <typename Args>
+WD_FN std::uint64_t step_of(const Args& args) {
+  if (args.time == nullptr) return args.step;
+  return args.step + static_cast<std::uint64_t>(args.time->iteration * args.rollout_steps);
+}
+
 // Enqueues.
 WD_DECLARE_KERNEL(sample, SampleArgs)
 

@@ -6,11 +6,6 @@
 
 namespace wd {
 
-WD_FN std::uint64_t step_of(const SampleArgs& args) {
-  if (args.time == nullptr) return args.step;
-  return args.step + static_cast<std::uint64_t>(args.time->iteration * args.rollout_steps);
-}
-
 // The random words of a row: a function of replica, agent, step and policy.
 struct RowBits {
   const SampleArgs& args;

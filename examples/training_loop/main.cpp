@@ -8,9 +8,8 @@
 #include <wd/algorithm.h>
 #include <wd/error.h>
 #include <wd/experiment.h>
-#include <wd/replicas.h>
+#include <wd/game.h>
 #include <wd/trainer.h>
-#include <wd/trajectory.h>
 
 #include <cstdio>
 #include <exception>
@@ -53,9 +52,11 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
   const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
   const int steps = static_cast<int>(config.trainer.rollout_steps());
 
-  // Replicas, and the buffers that they and the policies write to.
-  wd::Replicas replicas(*experiment.environment, wd::replicas_options(config, device));
-  wd::Trajectory trajectory(replicas.spec(), config, replicas.num_envs(), device);
+  // Replicas, and the buffers that they and the players write to.
+  const wd::ReplicasOptions replicas = wd::replicas_options(config, device);
+  wd::Game game(*experiment.environment, replicas,
+                wd::RolloutShape::of(experiment.environment->spec(), config, replicas.num_envs, device));
+  wd::Trajectory& trajectory = game.trajectory();
   std::vector<wd::PolicyBuffers>& buffers = trajectory.policies();
 
   // A network for each policy, and a learner that trains it.
@@ -67,28 +68,28 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
   for (std::size_t p = 0; p < policies.size(); ++p)
     learners.emplace_back(policies, trajectory, static_cast<int>(p), config.policies[p], seed);
 
+  // Who acts: each policy, and the opponents that the configuration lists.
+  const std::vector<wd::PolicyPlayer*> players =
+      wd::add_players(game, policies, config, *experiment.environment);
+
   wd::TrainingClock clock(device);  // drives schedules and random numbers
-  Episodes episodes(replicas.num_envs());
-  replicas.step(trajectory.first_rows());  // the first reset writes row 0
+  Episodes episodes(replicas.num_envs);
   const std::int64_t iterations = config.trainer.total_steps / config.trainer.train_batch_size;
   for (std::int64_t iteration = 1; iteration <= iterations; ++iteration) {
-    // Rollout: every policy acts on row t; the environments write rewards to row t and observations to row
-    // t + 1.
-    wd::Policy::ActOptions act;
-    act.seed = seed;
-    act.time = clock.time();
-    act.rollout_steps = steps;
-    for (wd::Learner& learner : learners) {
-      learner.enter(iteration - 1);
-      learner.begin_rollout(clock);
+    // Rollout: every player acts on row t; the environments write rewards to row t and observations to row
+    // t + 1. Row 0 is that of the first reset, or the last one of the rollout before.
+    game.begin();
+    for (std::size_t p = 0; p < policies.size(); ++p) {
+      learners[p].enter(iteration - 1);
+      learners[p].begin_rollout(clock);
+      players[p]->explore(learners[p].exploration());
     }
     for (int t = 0; t < steps; ++t) {
-      act.step = static_cast<std::uint64_t>(t);
-      for (std::size_t p = 0; p < policies.size(); ++p) {
-        act.exploration = learners[p].exploration();
-        policies[p].act(buffers[p], t, act);
-      }
-      replicas.step(trajectory.rows(t));
+      game.act(t, {.seed = seed,
+                   .step = static_cast<std::uint64_t>(t),
+                   .time = clock.time(),
+                   .rollout_steps = steps});
+      game.step(t);
     }
     // The value of the last observation, which bootstraps the returns of the rollout.
     for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(buffers[p], steps);
@@ -98,7 +99,6 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
     wd::prepare(learners);
     wd::update(learners, clock);
     clock.advance(config.trainer.train_batch_size);
-    trajectory.carry_over();  // the last observation becomes the first of the next rollout
 
     if (iteration % 20 == 0 || iteration == iterations)
       std::printf("%lld steps, mean return %.2f\n",

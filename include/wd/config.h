@@ -33,8 +33,6 @@ enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 enum StopOn : int { kStopOnTraining, kStopOnEval };
-enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted, kOpponentBoth };
-inline constexpr const char* kOpponentNames[] = {"none", "random", "scripted", "both"};
 enum IntervalUnit : int { kIntervalsAuto, kIntervalsIterations, kIntervalsEnvSteps };
 enum ReplaySaving : int { kReplayAlways, kReplayLast, kReplayNever };
 enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
@@ -103,9 +101,6 @@ struct ModelSettings {
   void forget_unused();
 };
 
-// The entry of opponents.NAME that means the policy itself.
-inline constexpr const char* kSelf = "self";
-
 // policy.NAME: one network, the agents it acts for, and how it learns. Schedules run over environment steps.
 struct PolicySettings {
   std::string name;                // the key of its section
@@ -114,16 +109,15 @@ struct PolicySettings {
   // empty: all agents of the roles.
   std::vector<std::string> agents;
   bool to_train = true;
-  // opponents.NAME: runs and checkpoints whose policies act in its place in some episodes, and "self".
-  std::vector<std::string> opponents;
-  AlgorithmChoice algorithm;  // including its settings
+  std::vector<ListedPlayer> opponents;  // opponents.NAME: who acts in its place in some episodes
+  AlgorithmChoice algorithm;            // including its settings
   ModelSettings model;
 
   PolicySettings() { algorithm->suit(model); }
   // Learns by this algorithm, with its defaults, also for the network. Throws UsageError if there is none.
   void learn_by(const std::string& algorithm);
 
-  // How many different runs and checkpoints `opponents` names.
+  // How many different players beside itself `opponents` names.
   int num_opponents() const;
   // All fields but name, opponents and model; selecting another algorithm resets the settings to its
   // defaults.
@@ -231,9 +225,11 @@ struct EvalSettings {
   int episodes = 100;
   std::int64_t seed = 1;
   bool greedy = false;
-  Opponent opponent = kOpponentNone;
+  std::string opponent = "none";  // a PlayerSpec, or one of these words
   EvalDevice device = kEvalDeviceSame;
 
+  // Who plays against each role in turn; empty: the policies play with each other.
+  std::vector<PlayerSpec> opponents() const;
   void describe(Fields& field);
   bool operator==(const EvalSettings&) const = default;
 };

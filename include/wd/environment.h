@@ -101,6 +101,7 @@ class Environment {
   // Writes the scripted player's actions for the state of one block, [num_agents, action_width], floats' bits
   // if continuous. Returns false if the environment has no scripted player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
+  virtual bool has_script() const { return false; }  // whether it has one
   // Writes in_game() of all agents for the state of one block, [num_agents] 0 or 1. By default all are.
   virtual void in_game(const StateLayout& layout, const std::byte*, std::uint8_t* flags) const {
     std::fill_n(flags, layout.num_agents, std::uint8_t{1});

@@ -30,6 +30,9 @@ class Game {
   void add(std::unique_ptr<Player> player) { players_.push_back(std::move(player)); }
   const std::vector<std::unique_ptr<Player>>& players() const { return players_; }
 
+  // Whether the host steps replicas or acts, whatever the device: no graph can hold a rollout.
+  bool is_on_host() const;
+
   // Begins a rollout with the first reset of all replicas, or with the last row of the rollout before.
   void begin();
   // All players act for row t. Enqueues on CUDA, where policies are branches of the current stream.
@@ -37,13 +40,20 @@ class Game {
   // Steps all replicas once: writes row t of outcomes and row t + 1 of observations.
   void step(int t);
 
+  // What the environment's script does in the present states, [E, all agents, width of the widest role]
+  // int32, on the host; floats' bits if continuous. It runs once a step, in parallel over replicas. Throws
+  // UsageError if there is none.
+  const at::Tensor& scripted();
+
   // Whether begin() has been called. A restored game has.
   bool started() const { return started_; }
   void restore_started(bool started) { started_ = started; }
 
  private:
+  const Environment* environment_;
   Replicas replicas_;
   Trajectory trajectory_;
+  at::Tensor scripted_;  // undefined: not known yet
   std::vector<std::unique_ptr<Player>> players_;
   std::unique_ptr<Branches> branches_;
   bool started_ = false;

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "wd/players.h"
+
 namespace wd {
 
 // The values that a number may have; a bound is inclusive unless marked as open.
@@ -95,6 +97,11 @@ class Fields {
   virtual void operator()(const char* name, std::vector<int>& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, Schedule& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<std::string>& value, const char* help) = 0;
+  virtual void operator()(const char* name, std::vector<ListedPlayer>& value, const char* help) {
+    std::vector<std::string> texts;  // to be read only
+    for (const ListedPlayer& player : value) texts.push_back(player.text());
+    (*this)(name, texts, help);
+  }
   // An empty value means off.
   virtual void operator()(const char* name, std::optional<double>& value, Range range, const char* help) = 0;
 };

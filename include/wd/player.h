@@ -7,13 +7,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "wd/environment.h"
-#include "wd/error.h"
 #include "wd/policy.h"
-#include "wd/replicas.h"
 #include "wd/trajectory.h"
 
 namespace wd {
+
+class Game;
 
 class Player {
  public:
@@ -28,9 +27,11 @@ class Player {
   };
 
   virtual ~Player() = default;
-  // Writes row t of the actions, [E, A, width], for what row t of the other buffers shows, and says in
-  // `in_half_widths` in which unit they are. Enqueues on CUDA.
-  virtual void act(PolicyBuffers& buffers, int t, const Draw& draw) = 0;
+  // Writes row t of the actions, [E, A, width], for what row t of the other buffers shows, and returns their
+  // unit. Enqueues on CUDA.
+  virtual ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) = 0;
+  // Whether the host acts, whatever the device: no graph can hold it.
+  virtual bool is_on_host() const { return false; }
   // What it remembers from one rollout to the next, for checkpoints: the tensors themselves.
   virtual std::vector<NamedTensor> state() const { return {}; }
   // Call this after these were changed from outside.
@@ -43,7 +44,7 @@ class PolicyPlayer : public Player {
   explicit PolicyPlayer(Policy& policy, bool greedy = false, const ExplorationNumbers* exploration = nullptr)
       : policy_(policy), greedy_(greedy), exploration_(exploration) {}
 
-  void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
   // What the policy explores with from now on: see Policy::ActOptions.
   void explore(const ExplorationNumbers* exploration) { exploration_ = exploration; }
 
@@ -56,48 +57,50 @@ class PolicyPlayer : public Player {
 // Draws among the legal actions. `index` is the policy's number among all: each has its own draws.
 class RandomPlayer : public Player {
  public:
-  // Components with finite bounds are written in half-widths, as a policy would, if `in_half_widths`;
-  // otherwise as the environment takes them.
-  RandomPlayer(Device device, std::size_t index, bool in_half_widths = false)
-      : device_(device), index_(index), in_half_widths_(in_half_widths) {}
+  RandomPlayer(Device device, std::size_t index, ActionUnit unit = ActionUnit::kEnvironment)
+      : device_(device), index_(index), unit_(unit) {}
 
-  void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
 
  private:
   Device device_;
   std::size_t index_;
-  bool in_half_widths_;
+  ActionUnit unit_;
 };
 
-struct NoScriptedPlayer : UsageError {
-  using UsageError::UsageError;
-};
-
-// The environment's script, which reads the state of the replicas on the host. Both must outlive the player.
+// The environment's script, which reads the state of the replicas on the host.
 class ScriptedPlayer : public Player {
  public:
-  ScriptedPlayer(const Environment& environment, const Replicas& replicas)
-      : environment_(environment), replicas_(replicas) {}
+  // The game must outlive the player, and stay where it is.
+  explicit ScriptedPlayer(Game& game, ActionUnit unit = ActionUnit::kEnvironment)
+      : game_(game), unit_(unit) {}
 
-  // Throws NoScriptedPlayer if the environment has no script.
-  void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  // Throws UsageError if the environment has no script.
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  bool is_on_host() const override { return true; }
 
  private:
-  const Environment& environment_;
-  const Replicas& replicas_;
+  Game& game_;
+  ActionUnit unit_;
 };
 
 // Takes the actions that the caller has set: a script of a file, a recorded rollout, or a program outside.
 class OutsidePlayer : public Player {
  public:
-  // [E, A, width], of the type of the buffers' actions, on any device. In half-widths, as policies write
-  // components with finite bounds, or as the environment takes them.
-  void set(at::Tensor actions, bool in_half_widths = false);
-  void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  // [E, A, width], of the type of the buffers' actions, on any device.
+  void set(at::Tensor actions, ActionUnit unit = ActionUnit::kEnvironment);
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  bool is_on_host() const override { return true; }
 
  private:
   at::Tensor actions_;
-  bool in_half_widths_ = false;
+  ActionUnit unit_ = ActionUnit::kEnvironment;
 };
+
+// Adds the players of a training to a game: for each policy itself, or with the opponents that
+// config.policies list. Returns the policies' own players, for explore(). The arguments must outlive the
+// game, which stays where it is. Throws UsageError about opponents that cannot play.
+std::vector<PolicyPlayer*> add_players(Game& game, std::vector<Policy>& policies, const Config& config,
+                                       const Environment& environment);
 
 }  // namespace wd

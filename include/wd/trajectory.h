@@ -22,19 +22,10 @@ namespace wd {
 struct Activations;
 struct Config;
 
-// Which of its policy's agents each slot is of, 0 to count - 1: the slot itself, unless a match gives a
-// policy only some of the agents that it was trained with.
-struct AgentIds {
-  std::vector<int> of_slot;
-  int count = 0;
-};
-
 // The agents of one policy: each has a slot in its buffers.
-struct PolicyLayout {
-  std::string name;
+struct PolicyLayout : CastPolicy {
   std::vector<int> roles;    // of its agents, indices into Spec::roles, ascending
   std::vector<int> agent;    // id of each slot's agent, ascending
-  AgentIds ids;              // what networks read as agent_id
   int num_agents = 0;        // A
   int all_agents = 0;        // of the environment
   int num_statistics = 0;    // K, of the environment
@@ -48,14 +39,11 @@ struct PolicyLayout {
   Entities entities;
   ChoiceFeatures choice_features;
   bool one_reading = true;
-  ObservationTable table;  // if observations are stored as a table; otherwise without features
-  // Spec::streams, and of each whether the policy's networks read it (model.reads and model.critic_reads).
-  std::vector<StreamSpec> streams = {};
-  std::vector<bool> reads = {};
-  int state_size = 0;          // size of the state that an agent's network carries from step to step
-  bool carries_noise = false;  // AlgorithmSettings::carries_noise()
-  int opponents = 0;           // other policies that play in its place in some replicas
+  ObservationTable table;                // if observations are stored as a table; otherwise without features
+  std::vector<StreamSpec> streams = {};  // Spec::streams
 
+  // Whether its networks read this one of `streams`.
+  bool reads_stream(std::size_t k) const;
   // The slot of an agent that the policy acts for.
   int slot_of(int agent_id) const;
   bool as_table() const { return table.features > 0; }
@@ -66,25 +54,15 @@ struct PolicyLayout {
 // Everything that determines the buffers of a rollout.
 struct RolloutShape {
   Spec spec;
-  std::vector<std::string> policies;  // names
-  std::vector<int> policy_of_role;    // index of the policy of each role of spec; empty if there are seats
-  std::int64_t steps = 1;             // T
-  std::int64_t num_envs = 1;          // E, which may be one worker's share
-  Device device;
-  ObservationStorage storage;
-  std::vector<int> state_sizes;          // by policy; empty: no network has a state
-  std::vector<bool> carries_noise = {};  // by policy; empty: none
-  // By policy: the names of the streams that its networks read (ModelSettings::reads and critic_reads);
-  // empty: none.
-  std::vector<std::vector<std::string>> reads = {};
-  std::vector<Seat> seats = {};     // of all agents, in their order; empty: one for each role
-  std::vector<int> opponents = {};  // by policy: other policies that play in its place; empty: none
-  std::vector<AgentIds> ids = {};   // by policy; empty: the slots
+  Cast cast;
+  std::int64_t steps = 1;     // T
+  std::int64_t num_envs = 1;  // E, which may be one worker's share
+  Device device = {};
+  ObservationStorage storage = {};
 
-  std::vector<Seat> all_seats() const;
   // The rollouts of a training with these settings.
   static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
-  // Rollouts of one step, in which each role has its own policy with its name and no state.
+  // Rollouts of one step of Cast::of_roles().
   static RolloutShape of_roles(const Spec& spec, std::int64_t num_envs, Device device = {},
                                ObservationStorage storage = {});
 };
@@ -120,6 +98,10 @@ struct Transitions {
   std::array<at::Tensor, kMaxStreams> stream_rows;
 };
 
+// The unit of the components of continuous actions that have finite bounds: as the environment takes them, or
+// half-widths from the middle, as policies write them.
+enum class ActionUnit { kEnvironment, kHalfWidths };  // the latter only of spaces with such bounds
+
 // The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() tells which have a
 // row T. All policies hold the same tensors of flags and statistics that belong to replicas, without A.
 struct PolicyBuffers : PolicyLayout, Transitions {
@@ -134,10 +116,8 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   // [T + 1, E, A, components] float32: the noise of actions after the step before, if it is carried
   at::Tensor noise;
   at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components
-  // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
-  // the environment takes the actions unchanged. Set by the code that writes actions.
-  bool in_half_widths = false;
-  std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
+  ActionUnit unit = ActionUnit::kEnvironment;  // of `action`: Policy::act() and Game::act() set it
+  std::shared_ptr<Activations> activations;    // of T * E * A rows, or null: see Policy::keep_activations
 
   // Observations [rows, observation_size] of steps [begin, end): a view, not a copy. As a table: [E * all
   // agents * steps, columns of the table].
@@ -208,7 +188,7 @@ class Trajectory {
   // Throws UsageError as policy_layouts() does.
   explicit Trajectory(RolloutShape shape);
   // The buffers of a training with these settings: Policy(buffers, config, ...) fits. Throws UsageError as
-  // policy_layouts() does.
+  // policy_layouts() does, and if policies have opponents, which a Game needs (wd/game.h).
   Trajectory(const Spec& spec, const Config& config, int num_envs, Device device);
 
   int steps() const { return static_cast<int>(shape_.steps); }  // T

@@ -81,7 +81,7 @@ std::vector<Guard::Checked> Guard::checked_arrays() const {
   for (std::size_t p = 0; p < policies.size(); ++p) {
     all.push_back({Checked::kObservation, p});
     for (std::size_t k = 0; k < policies[p].streams.size(); ++k)
-      if (policies[p].reads[k] && policies[p].streams[k].type == StreamSpec::kFloat32)
+      if (policies[p].reads_stream(k) && policies[p].streams[k].type == StreamSpec::kFloat32)
         all.push_back({Checked::kStream, p, k});
     all.push_back({Checked::kReward, p});
     if (policies[p].action_mask.defined()) all.push_back({Checked::kLogProb, p});

@@ -91,7 +91,7 @@ Result bench_environment(const Setting& setting, int num_envs, int steps) {
   const Spec spec = setting.environment.spec();
   const Device device = setting.device;
   RolloutShape shape = RolloutShape::of(spec, setting.config, num_envs, device);
-  shape.state_sizes.clear();  // no network runs
+  for (CastPolicy& policy : shape.cast.policies) policy.state_size = policy.opponents = 0;  // no network runs
   if (steps == 0) steps = static_cast<int>(buffer_steps(shape));
   shape.steps = steps;
   ReplicasOptions options = replicas_options(setting.config, device);

@@ -9,7 +9,6 @@
 #include "src/cli/setup.h"
 #include "src/game/endless.h"
 #include "wd/error.h"
-#include "wd/player.h"
 
 namespace wd::cli {
 namespace {
@@ -46,7 +45,7 @@ Json play_against(Evaluator& evaluator, const Spec& spec, const std::vector<Matc
   Json sides;
   for (std::size_t s = 0; s < matches.size(); ++s) {
     Match match = matches[s];
-    for (const SidePlayer& player : {match.players[s], SidePlayer{SidePlayer::kRandom}}) {
+    for (const FoundPlayer& player : {match.players[s], FoundPlayer{{PlayerSpec::kRandom}}}) {
       match.players[s] = player;
       sides[evaluator.sides()[s].name][player.name()] = play(evaluator, spec, match);
     }
@@ -56,15 +55,12 @@ Json play_against(Evaluator& evaluator, const Spec& spec, const std::vector<Matc
 
 // Plays with the policies, then with random and, if the game has them, scripted players instead of all of
 // them, from the same starts.
-Json compare(Evaluator& evaluator, const Spec& spec, Match match) {
+Json compare(Evaluator& evaluator, const Spec& spec, Match match, bool has_script) {
   Json players;
-  for (const auto kind : {SidePlayer::kTrained, SidePlayer::kRandom, SidePlayer::kScripted}) {
-    for (SidePlayer& player : match.players) player = SidePlayer{kind};
-    try {
-      players[SidePlayer{kind}.name()] = play(evaluator, spec, match);
-    } catch (const NoScriptedPlayer&) {
-      continue;
-    }
+  for (const auto kind : {PlayerSpec::kSelf, PlayerSpec::kRandom, PlayerSpec::kScripted}) {
+    if (kind == PlayerSpec::kScripted && !has_script) continue;
+    match.players.assign(match.players.size(), {{kind}});
+    players[match.players.front().name()] = play(evaluator, spec, match);
   }
   return players;
 }
@@ -118,10 +114,10 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
                {"starts", word_of(match.starts)},
                {"episodes", match.episodes}};
   if (options.compares) {
-    const auto trained = [](const SidePlayer& player) { return player.kind == SidePlayer::kTrained; };
+    const auto trained = [](const FoundPlayer& player) { return player.spec.kind == PlayerSpec::kSelf; };
     if (!options.opponent.empty() || !std::ranges::all_of(match.players, trained))
       throw UsageError("--compare chooses the players, as --opponent and --policy do: give one of them");
-    json["compared"] = compare(evaluator, spec, match);
+    json["compared"] = compare(evaluator, spec, match, setup.environment->has_script());
   } else if (options.opponent.empty()) {
     json.update(play(evaluator, spec, match));
   } else {
@@ -141,9 +137,9 @@ int eval(const CommandLine& line) {
   EvalOptions options;
   options.match.add_to(arguments);
   arguments.number("--episodes", options.episodes, {1, 1e6}, "INT", "episodes per match (100)");
-  arguments.option("--opponent", options.opponent, "random | scripted",
-                   "play each trained role in turn against such opponents, and for comparison a random "
-                   "player instead of it");
+  arguments.option("--opponent", options.opponent, "PLAYER",
+                   "play each trained role in turn against random, scripted, a run or a checkpoint, and for "
+                   "comparison a random player instead of it");
   arguments.flag("--compare", options.compares,
                  "play with the policies, and from the same starts with random and, if there are any, "
                  "scripted players instead of all of them");

@@ -2,7 +2,6 @@
 #include "src/cli/match_options.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -19,14 +18,6 @@ namespace {
 
 const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
 
-// The words for players that are no other run, in the order of SidePlayer.
-std::vector<std::string> player_words() {
-  std::vector<std::string> words;
-  for (const auto kind : {SidePlayer::kTrained, SidePlayer::kRandom, SidePlayer::kScripted})
-    words.push_back(SidePlayer{kind}.name());
-  return words;
-}
-
 // The sides that a name means: one of them, or all of a policy; none if there is no such name.
 std::vector<std::size_t> sides_named(const std::string& name, const std::vector<GameSide>& sides,
                                      const std::vector<std::string>& policies) {
@@ -38,33 +29,21 @@ std::vector<std::size_t> sides_named(const std::string& name, const std::vector<
   return found;
 }
 
-// "trained", "random", "scripted", or a run or a checkpoint that holds a policy for the side.
-SidePlayer parse_player(const std::string& option, const std::string& given, const Experiment& setup,
-                        const GameSide& side) {
-  const std::vector<std::string> words = player_words();
-  const std::string word = contains(words, given) ? given : one_run(given);
-  const auto known = std::ranges::find(words, word);
-  if (known != words.end()) return {static_cast<SidePlayer::Kind>(known - words.begin())};
-  const std::string folder = word.substr(0, word.rfind(':')), near = suggestion(word, words);
-  if (!std::filesystem::exists(word) && !std::filesystem::exists(folder))
-    throw UsageError(concat(option, word, ": is none of ", join(words),
-                            ", and no folder of a run or a checkpoint",
-                            near.starts_with("; did") ? near : ""));
-  const Spec spec = setup.environment->spec();
+FoundPlayer parse_player(const std::string& option, const std::string& given, const Experiment& setup,
+                         const GameSide& side) {
+  PlayerSpec player = PlayerSpec::of(given);
+  if (player.kind == PlayerSpec::kRun) player.run = one_run(given);
   try {
-    return {SidePlayer::kFrozen,
-            std::make_shared<const FrozenPolicy>(
-                find_frozen(word, setup.config.name, spec, spec.roles[static_cast<std::size_t>(side.role)],
-                            setup.config.policies[static_cast<std::size_t>(side.policy)].name))};
+    return find_player(player, *setup.environment, setup.config, side);
   } catch (const UsageError& error) {
     throw UsageError(concat(option, error.what()));
   }
 }
 
 // Parses NAME=PLAYER arguments. All other sides have trained players.
-std::vector<SidePlayer> parse_players(const Experiment& setup, const std::vector<GameSide>& sides,
-                                      const std::vector<std::string>& arguments) {
-  std::vector<SidePlayer> players(sides.size());
+std::vector<FoundPlayer> parse_players(const Experiment& setup, const std::vector<GameSide>& sides,
+                                       const std::vector<std::string>& arguments) {
+  std::vector<FoundPlayer> players(sides.size());
   std::vector<std::string> names;
   for (const GameSide& side : sides) names.push_back(side.name);
   for (const std::string& argument : arguments) {
@@ -122,8 +101,7 @@ void MatchOptions::add_to(Arguments& arguments) {
       "fresh ones");
   arguments.repeatable(
       "--policy", policies_, "NAME=PLAYER",
-      "who plays a role, or for a policy: trained, random, scripted, a run, a checkpoint; may be "
-      "repeated");
+      "who plays a role, or for a policy: self, random, scripted, a run, a checkpoint; may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.flag("--trust", trusted_, kTrustHelp);
@@ -165,17 +143,15 @@ Match MatchOptions::match(const Experiment& setup, const std::vector<GameSide>& 
 
 std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vector<GameSide>& sides,
                                          const std::string& opponent) const {
-  const std::vector<std::string> words = player_words();
-  const std::size_t first = 1;  // no trained one
-  const auto player = static_cast<SidePlayer::Kind>(
-      first + parse_word("--opponent", opponent, {words.begin() + first, words.end()}));
   if (!policies_.empty())
     throw UsageError("--opponent and --policy both choose the players: give one of them");
   if (sides.size() < 2)
     throw UsageError(concat("--opponent needs a game of several roles, and here ", sides[0].name,
                             " is alone: eval --compare plays with it and with others in its place; to play ",
                             opponent, " actions in its place, give --policy ", sides[0].name, '=', opponent));
-  return matches_against(match(setup, sides), player);
+  std::vector<FoundPlayer> opponents;
+  for (const GameSide& side : sides) opponents.push_back(parse_player("--opponent ", opponent, setup, side));
+  return matches_against(match(setup, sides), opponents);
 }
 
 Evaluator make_evaluator(const Experiment& setup, const std::string& run) {

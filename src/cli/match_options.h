@@ -20,7 +20,7 @@ class MatchOptions {
   // Without episodes. Throws UsageError.
   Match match(const Experiment& setup, const std::vector<GameSide>& sides) const;
 
-  // For each side in turn, a match of its policy against the opponent on all other sides. Throws UsageError
+  // For each side in turn, a match of its policy against this player on all other sides. Throws UsageError
   // if --policy is given too, or if there is only one side.
   std::vector<Match> against(const Experiment& setup, const std::vector<GameSide>& sides,
                              const std::string& opponent) const;

@@ -97,8 +97,8 @@ int play(const CommandLine& line) {
                    "steps of an episode to record at most (10k)");
   arguments.number("--replica", options.replica, {0, 1e9}, "INT",
                    "number of the replica that plays the first episode, which decides its start (0)");
-  arguments.option("--opponent", options.opponent, "random | scripted",
-                   "record each trained role in turn against such opponents");
+  arguments.option("--opponent", options.opponent, "PLAYER",
+                   "record each trained role in turn against random, scripted, a run or a checkpoint");
   arguments.option("-o,--out", options.out, "FILE",
                    "page (.html), movie (.gif, .mp4) or numbers (.json; - is stdout) to write "
                    "(RUN/rollout.html)");

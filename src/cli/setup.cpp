@@ -179,8 +179,9 @@ nlohmann::ordered_json opponents_of(const Experiment& setup) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const PolicySettings& policy : setup.config.policies) {
     if (policy.num_opponents() == 0) continue;
-    for (const FrozenPolicy& one : find_opponents(setup.config, setup.environment->spec(), policy).frozen)
-      all[policy.name][one.path] = concat(one.source, ", weights ", one.digest);
+    for (const FoundPlayer& one : find_opponents(setup.config, *setup.environment, policy).others)
+      if (one.frozen)
+        all[policy.name][one.name()] = concat(one.frozen->source, ", weights ", one.frozen->digest);
   }
   return all;
 }

@@ -1,18 +1,51 @@
-// cast.cpp: seats of whole roles, and the sides of a game.
+// cast.cpp: names of players, seats of whole roles, and the sides of a game.
 #include "wd/cast.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "src/base/join.h"
+#include "src/config/numbers.h"
+#include "src/config/role_names.h"
+#include "wd/error.h"
+#include "wd/players.h"
 
 namespace wd {
 
-std::vector<Seat> seats_of_roles(const Spec& spec, const std::vector<int>& policy_of_role) {
-  std::vector<Seat> seats;
+PlayerSpec PlayerSpec::of(const std::string& text) {
+  const auto word = std::ranges::find(kWords, text);
+  if (text == "trained") return {};
+  return word == std::end(kWords) ? PlayerSpec{kRun, text} : PlayerSpec{Kind(word - std::begin(kWords))};
+}
+
+std::string ListedPlayer::text() const {
+  const std::string name = player.text();
+  return share > 0.0 ? concat("{player: ", name, ", share: ", config::format(share), '}') : name;
+}
+
+std::string shown(const std::vector<ListedPlayer>& players) {
+  std::vector<std::string> texts;
+  for (const ListedPlayer& player : players) texts.push_back(player.text());
+  return concat('[', join(texts), ']');
+}
+
+Cast Cast::of_roles(const Spec& spec, const std::vector<std::string>& policies,
+                    const std::vector<int>& policy_of_role) {
+  Cast cast;
+  for (const std::string& name : policies) cast.policies.push_back({.name = name});
   int agent = 0;
   for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-    seats.push_back({static_cast<int>(r), agent, spec.roles[r].count, policy_of_role.at(r)});
+    cast.seats.push_back({static_cast<int>(r), agent, spec.roles[r].count, policy_of_role.at(r)});
     agent += spec.roles[r].count;
   }
-  return seats;
+  return cast;
+}
+
+Cast Cast::of_roles(const Spec& spec) {
+  std::vector<int> own(spec.roles.size());
+  std::iota(own.begin(), own.end(), 0);
+  return of_roles(spec, role_names(spec), own);
 }
 
 std::vector<GameSide> sides_of(const Spec& spec, const std::vector<Seat>& seats,

@@ -283,10 +283,10 @@ Usage usage_of(const Config& config, const Spec& spec) {
   usage.uses.add(Use::kTf32, trainer.precision == kTf32);
   usage.uses.add(Use::kStopReturn, trainer.stop_return && trainer.stop_on == kStopOnTraining);
   usage.uses.add(Use::kStopOnEval, trainer.stop_on == kStopOnEval);
-  usage.words["opponent"] = kOpponentNames[config.eval.opponent];
+  usage.words["opponent"] = config.eval.opponent;
   usage.uses.add(Use::kNoTable, spec.table.features == 0);
   usage.uses.add(Use::kNoEvaluation, config.eval.every == 0);
-  usage.uses.add(Use::kOpponent, config.eval.opponent != kOpponentNone);
+  usage.uses.add(Use::kOpponent, !config.eval.opponents().empty());
   usage.uses.add(Use::kOneRole, spec.roles.size() < 2);
   usage.uses.add(Use::kPool, config.env.reset == ResetMode::kPool);
   usage.uses.add(Use::kNoPoolSize, config.env.reset_pool_size == 0);

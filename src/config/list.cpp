@@ -68,6 +68,13 @@ class Lister : public Fields {
   void operator()(const char* name, std::vector<std::string>& value, const char* help) override {
     fields_.push_back({name, "list of text", bracketed(value, quote), "", help});
   }
+  void operator()(const char* name, std::vector<ListedPlayer>& value, const char* help) override {
+    const auto shown = [](ListedPlayer listed) {
+      listed.player = {PlayerSpec::kRun, quote(listed.player.text())};
+      return listed.text();
+    };
+    fields_.push_back({name, "list of players", bracketed(value, shown), "", help});
+  }
   void operator()(const char* name, std::optional<double>& value, Range range, const char* help) override {
     fields_.push_back({name, "number | none", value ? format(*value) : "none", format(range), help});
   }

@@ -227,6 +227,26 @@ void Reader::operator()(const char* name, std::vector<std::string>& value, const
        [&](const Node& item, std::string& word) { return text(item, name, word); });
 }
 
+void Reader::operator()(const char* name, std::vector<ListedPlayer>& value, const char*) {
+  list(name, value, "must be a list of players, [self, random, scripted, runs/a]",
+       [&](const Node& item, ListedPlayer& read) {
+         std::string player;
+         const std::size_t before = problems_.count();
+         if (item.is_map()) {
+           Reader entry(item, path_ + "." + name, problems_, places_);
+           for (const char* const key : {"player", "run"}) entry(key, player, "");
+           entry("share", read.share, {0.0, 1.0, true}, "");
+           entry.finish();
+         } else {
+           text(item, name, player);
+         }
+         if (player.empty() && problems_.count() == before)
+           problem(item, name, "must name a player, as {run: runs/a, share: 0.2}");
+         read.player = PlayerSpec::of(player);
+         return problems_.count() == before;
+       });
+}
+
 void Reader::operator()(const char* name, std::vector<int>& value, Range range, const char*) {
   list(name, value, "must be a list of whole numbers in " + format(range) + ", as [64, 64]",
        [&](const Node& item, int& read) { return number(item, name, range, read); });

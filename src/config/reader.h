@@ -34,6 +34,7 @@ class Reader : public Fields {
   void operator()(const char* name, std::vector<int>& value, Range range, const char* help) override;
   void operator()(const char* name, Schedule& value, Range range, const char* help) override;
   void operator()(const char* name, std::vector<std::string>& value, const char* help) override;
+  void operator()(const char* name, std::vector<ListedPlayer>& value, const char* help) override;
   void operator()(const char* name, std::optional<double>& value, Range range, const char* help) override;
 
   // Declares a key of the section that other code reads.

@@ -58,7 +58,7 @@ SettingSection policy_section() {
 }
 
 struct Opponents {
-  std::vector<std::string> of_policy;
+  std::vector<ListedPlayer> of_policy;
   void describe(Fields& field) { field("NAME", of_policy, kOpponentsHelp); }
 };
 

@@ -12,7 +12,7 @@ namespace wd {
 
 // Of opponents.NAME.
 inline constexpr const char* kOpponentsHelp =
-    "runs and checkpoints whose policies act in the place of this one in some episodes, and \"self\"";
+    "who acts in the place of this policy in some episodes: runs and checkpoints, random, scripted, and self";
 
 struct SettingRow {
   FieldInfo field;  // `name` is the key within the section

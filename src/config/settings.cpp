@@ -129,8 +129,9 @@ void PolicySettings::learn_by(const std::string& name) {
 }
 
 int PolicySettings::num_opponents() const {
-  std::set<std::string> others(opponents.begin(), opponents.end());
-  others.erase(kSelf);
+  std::set<std::string> others;
+  for (const ListedPlayer& listed : opponents)
+    if (listed.player.kind != PlayerSpec::kSelf) others.insert(listed.player.text());
   return static_cast<int>(others.size());
 }
 
@@ -234,6 +235,13 @@ void SavingSettings::describe(Fields& field) {
   field("run_dir", run_dir, "this run's folder; empty: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED");
 }
 
+std::vector<PlayerSpec> EvalSettings::opponents() const {
+  if (opponent == "both") return {{PlayerSpec::kRandom}, {PlayerSpec::kScripted}};
+  const PlayerSpec player = PlayerSpec::of(opponent);
+  if (opponent == "none" || player.kind == PlayerSpec::kSelf) return {};
+  return {player};
+}
+
 void EvalSettings::describe(Fields& field) {
   field("every", every, {0, 1e9},
         "iterations, or environment steps (trainer.intervals), between evaluations, and one at the end; 0: "
@@ -242,8 +250,9 @@ void EvalSettings::describe(Fields& field) {
   field("seed", seed, TrainerSettings::kSeeds,
         "seed of the episodes: every evaluation plays the same starts");
   field("greedy", greedy, "policies take their most likely action");
-  field.choice("opponent", opponent, kOpponentNames,
-               "play each role in turn against such opponents; both: random ones, then scripted ones");
+  field("opponent", opponent,
+        "play each role in turn against such players: random, scripted, a run or a checkpoint; both: random "
+        "ones, then scripted ones; none: the policies play with each other");
   field.choice("device", device, {"same", "cpu"}, "same: the device of training");
 }
 

@@ -1,7 +1,6 @@
 // validate.cpp: checks settings against each other.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 
 #include "src/base/join.h"
@@ -251,12 +250,8 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
-    for (const std::string& entry : policy.opponents)
-      if (entry.starts_with("sel") && entry != kSelf && !std::filesystem::exists(entry))
-        check.fail("opponents." + policy.name, printable(entry),
-                   concat("there is no such folder of a run; did you mean \"", kSelf, "\"?"));
     if (policy.num_opponents() > 0 && !trainer.offline.empty())
-      check.fail("opponents." + policy.name, concat('[', join(policy.opponents), ']'),
+      check.fail("opponents." + policy.name, shown(policy.opponents),
                  "nothing is played with trainer.offline: leave it out");
     if (policy.name == kEnvironmentGroup || policy.name == kEvaluationGroup || policy.name == kTimeGroup) {
       check.fail(

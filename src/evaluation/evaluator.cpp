@@ -39,15 +39,10 @@ struct Evaluator::Played {
   bool over() const { return std::accumulate(remaining.begin(), remaining.end(), 0) == 0; }
 };
 
-std::string SidePlayer::name() const {
-  static constexpr const char* kNames[] = {"trained", "random", "scripted"};
-  return kind == kFrozen ? frozen->path : kNames[kind];
-}
-
-std::vector<Match> matches_against(const Match& match, SidePlayer::Kind opponent) {
+std::vector<Match> matches_against(const Match& match, const std::vector<FoundPlayer>& opponents) {
   std::vector<Match> matches(match.players.size(), match);
   for (std::size_t s = 0; s < matches.size(); ++s) {
-    matches[s].players.assign(match.players.size(), {opponent});
+    matches[s].players = opponents;
     matches[s].players[s] = match.players[s];
   }
   return matches;
@@ -55,14 +50,7 @@ std::vector<Match> matches_against(const Match& match, SidePlayer::Kind opponent
 
 WeightsSource weights_of(std::filesystem::path run) {
   return [run = std::move(run)](Policy& policy, const PolicySettings& settings) {
-    const std::filesystem::path file = run / "weights" / (settings.name + ".safetensors");
-    const std::filesystem::path newest = run / "checkpoints/latest";
-    std::error_code unreadable;
-    if (!std::filesystem::exists(file, unreadable) && std::filesystem::exists(newest, unreadable))
-      throw UsageError(concat(file.string(),
-                              ": there is no such file; the run is under way, or has not saved ",
-                              "weights: name ", newest.string()));
-    load_weights(policy, file);
+    load_weights(policy, weights_file(run, settings.name));
   };
 }
 
@@ -83,14 +71,13 @@ Precision Evaluator::precision() const {
 
 void Evaluator::add_player(Played& played, std::size_t side) {
   Game& game = played.game;
-  const SidePlayer& player = played.match.players[side];
+  const FoundPlayer& player = played.match.players[side];
   std::unique_ptr<Policy>& policy = played.policies.emplace_back();
   const PolicyBuffers& buffers = game.trajectory().policies()[side];
   const int index = static_cast<int>(side);
-  if (player.kind == SidePlayer::kRandom) return game.add(std::make_unique<RandomPlayer>(device_, side));
-  if (player.kind == SidePlayer::kScripted)
-    return game.add(std::make_unique<ScriptedPlayer>(environment_, game.replicas()));
-  if (player.kind == SidePlayer::kFrozen) {
+  if (!player.is_policy())
+    return game.add(player_without_policy(player.spec.kind, game, side, ActionUnit::kEnvironment));
+  if (player.frozen) {
     policy = std::make_unique<Policy>(
         player.frozen->make(buffers, index, config_.trainer.chunk_rows, device_, precision()));
   } else {
@@ -140,42 +127,36 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
 
 // The ids that a policy reads are those of its training; of a policy of another run, the agents' numbers
 // here.
-AgentIds Evaluator::ids_of(std::size_t side, const SidePlayer& player) const {
+AgentIds Evaluator::ids_of(std::size_t side, const FoundPlayer& player) const {
   const auto policy = static_cast<std::size_t>(sides_[side].policy);
   const PolicyLayout& trained = trained_[policy];
-  AgentIds ids{{}, player.kind == SidePlayer::kFrozen ? sides_[side].num_agents : trained.num_agents};
+  AgentIds ids{{}, player.frozen ? sides_[side].num_agents : trained.num_agents};
   for (const Seat& seat : config_.seats) {
     if (seat.role != sides_[side].role || seat.policy != sides_[side].policy) continue;
     for (int agent = seat.first_agent; agent < seat.first_agent + seat.count; ++agent)
-      ids.of_slot.push_back(player.kind == SidePlayer::kFrozen ? static_cast<int>(ids.of_slot.size())
-                                                               : trained.slot_of(agent));
+      ids.of_slot.push_back(player.frozen ? static_cast<int>(ids.of_slot.size()) : trained.slot_of(agent));
   }
   return ids;
 }
 
 RolloutShape Evaluator::shape(const Match& match, std::int64_t num_envs) const {
-  RolloutShape shape{.spec = spec_,
-                     .steps = 1,
-                     .num_envs = num_envs,
-                     .device = device_,
-                     .storage = config_.trainer.storage(),
-                     .seats = config_.seats};
-  for (Seat& seat : shape.seats) {
+  Cast cast{{}, config_.seats};
+  for (Seat& seat : cast.seats) {
     const auto side = std::ranges::find_if(
         sides_, [&](const GameSide& each) { return each.role == seat.role && each.policy == seat.policy; });
     seat.policy = static_cast<int>(side - sides_.begin());
   }
   for (std::size_t s = 0; s < sides_.size(); ++s) {
-    const SidePlayer& player = match.players.at(s);
-    const PolicySettings& settings = player.kind == SidePlayer::kFrozen
+    const FoundPlayer& player = match.players.at(s);
+    const PolicySettings& settings = player.frozen
                                          ? player.frozen->settings
                                          : config_.policies[static_cast<std::size_t>(sides_[s].policy)];
-    shape.policies.push_back(sides_[s].name);
-    shape.state_sizes.push_back(player.is_policy() ? settings.model.state_size() : 0);
-    shape.reads.push_back(settings.model.all_reads());
-    shape.ids.push_back(ids_of(s, player));
+    cast.policies.push_back({.name = sides_[s].name,
+                             .state_size = player.is_policy() ? settings.model.state_size() : 0,
+                             .reads = settings.model.all_reads(),
+                             .ids = ids_of(s, player)});
   }
-  return shape;
+  return {spec_, cast, 1, num_envs, device_, config_.trainer.storage()};
 }
 
 std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {

@@ -17,17 +17,6 @@
 
 namespace wd {
 
-// Who plays a side of a match.
-struct SidePlayer {
-  enum Kind { kTrained, kRandom, kScripted, kFrozen };
-  Kind kind = kTrained;
-  std::shared_ptr<const FrozenPolicy> frozen = nullptr;  // kFrozen: of another run
-
-  // "trained", "random", "scripted", or the path of the other run.
-  std::string name() const;
-  bool is_policy() const { return kind == kTrained || kind == kFrozen; }
-};
-
 // Where episodes start: as in training (for env.reset: random, as the first episodes of training did), or as
 // the match's own seed determines.
 enum class Starts { kTraining, kFresh };
@@ -37,7 +26,7 @@ enum class Starts { kTraining, kFresh };
 Starts usual_starts(const EnvSettings& settings);
 
 struct Match {
-  std::vector<SidePlayer> players;  // by side: Evaluator::sides()
+  std::vector<FoundPlayer> players;  // by side: Evaluator::sides()
   Starts starts = Starts::kFresh;
   int episodes = 100;
   std::uint64_t seed = 1;
@@ -45,8 +34,8 @@ struct Match {
   std::uint32_t first_replica = 0;  // global id of the replica that plays the first episode
 };
 
-// One match per side: its own player against such opponents on all other sides.
-std::vector<Match> matches_against(const Match& match, SidePlayer::Kind opponent);
+// One match per side: its own player against these on all other sides.
+std::vector<Match> matches_against(const Match& match, const std::vector<FoundPlayer>& opponents);
 
 // Gives a policy, which was made from these settings, its trained weights.
 using WeightsSource = std::function<void(Policy& policy, const PolicySettings& settings)>;
@@ -91,7 +80,7 @@ class Evaluator {
  private:
   struct Played;
 
-  AgentIds ids_of(std::size_t side, const SidePlayer& player) const;
+  AgentIds ids_of(std::size_t side, const FoundPlayer& player) const;
   RolloutShape shape(const Match& match, std::int64_t num_envs) const;
   void add_player(Played& played, std::size_t side);
   void count_step(Played& played, std::vector<Episode>& episodes);

@@ -21,6 +21,7 @@ RolloutShape shape_of(const Config& config, const Environment& environment, Devi
                       const RecordingOptions& options) {
   RolloutShape shape = RolloutShape::of(environment.spec(), config, options.num_envs, device);
   shape.steps = std::min(options.steps, kRecordedRollout);
+  for (CastPolicy& policy : shape.cast.policies) policy.opponents = 0;
   return shape;
 }
 
@@ -47,7 +48,8 @@ class Recorded {
   }
   void play_at_random() {
     for (std::size_t p = 0; p < game_.trajectory().policies().size(); ++p)
-      game_.add(std::make_unique<RandomPlayer>(device_, p, true));  // as rings hold actions
+      game_.add(
+          std::make_unique<RandomPlayer>(device_, p, ActionUnit::kHalfWidths));  // as rings hold actions
   }
   std::int64_t write(const Config& config);
 

@@ -34,7 +34,7 @@ void add_in_game(EpisodeRecord& episode, const std::vector<std::uint8_t>& in_gam
 
 // The actions as the environment receives them, [agents, width].
 at::Tensor received(const PolicyBuffers& buffers, at::Tensor action) {
-  if (!buffers.in_half_widths) return action;
+  if (buffers.unit == ActionUnit::kEnvironment) return action;
   auto numbers = action.accessor<float, 2>();
   for (std::int64_t i = 0; i < numbers.size(0); ++i)
     for (std::int64_t k = 0; k < numbers.size(1); ++k)

@@ -26,13 +26,9 @@ TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& en
       spec_(environment.spec()),
       evaluator_(config, environment, weights_of(policies),
                  config.eval.device == kEvalDeviceCpu ? Device{} : device) {
-  const bool is_scripted = config.eval.opponent == kOpponentScripted || config.eval.opponent == kOpponentBoth;
-  if (config.eval.every == 0 || !is_scripted) return;
-  Match scripted = match();  // tells now, not after hours of training
-  scripted.players.assign(evaluator_.sides().size(), {SidePlayer::kScripted});
-  scripted.episodes = 1;
-  Recorder one_step(1);
-  evaluator_.play(scripted, &one_step);
+  if (config.eval.every == 0) return;
+  for (const PlayerSpec& opponent : config.eval.opponents())
+    opponents_.push_back(find_players(opponent, environment, config));
 }
 
 Match TrainingEvaluator::match() const {
@@ -89,26 +85,22 @@ Evaluation TrainingEvaluator::evaluate() {
     for (std::size_t k = 0; k < spec_.statistics.size(); ++k)
       add(prefix + "env/" + spec_.statistics[k].field, interval_of_statistic(episodes, k).mean);
   };
-  const Opponent opponent = config_.eval.opponent;
   const std::vector<GameSide>& sides = evaluator_.sides();
   std::vector<double> return_of_side(sides.size(), 0.0);
-  if (opponent == kOpponentNone) {
+  if (opponents_.empty()) {
     const std::vector<Episode> episodes = evaluator_.play(match());
     for (std::size_t s = 0; s < sides.size(); ++s)
       return_of_side[s] = add_returns(sides[s].name, s, episodes);
     add("length", interval_of(episodes, [](const Episode& e) { return double(e.length); }).mean);
     add_statistics("", episodes);
   }
-  const bool both = opponent == kOpponentBoth;
-  for (const SidePlayer::Kind player : {SidePlayer::kRandom, SidePlayer::kScripted}) {
-    const bool is_random = player == SidePlayer::kRandom;
-    if (!both && opponent != (is_random ? kOpponentRandom : kOpponentScripted)) continue;
-    const std::vector<Match> matches = matches_against(match(), player);
+  for (const std::vector<FoundPlayer>& opponents : opponents_) {
+    const std::vector<Match> matches = matches_against(match(), opponents);
     for (std::size_t s = 0; s < sides.size(); ++s) {
       const std::vector<Episode> episodes = evaluator_.play(matches[s]);
-      std::string name = sides[s].name;
-      if (both) name += is_random ? "_vs_random" : "_vs_scripted";
-      return_of_side[s] += add_returns(name, s, episodes) / (both ? 2.0 : 1.0);
+      const std::string name =
+          opponents_.size() == 1 ? sides[s].name : concat(sides[s].name, "_vs_", opponents[s].name());
+      return_of_side[s] += add_returns(name, s, episodes) / static_cast<double>(opponents_.size());
       add_statistics(name + "/", episodes);
     }
   }

@@ -13,8 +13,7 @@ namespace wd {
 // depend on it.
 class TrainingEvaluator {
  public:
-  // The arguments must outlive it. Throws UsageError if eval.opponent is scripted and the environment has no
-  // scripted player.
+  // The arguments must outlive it. Throws UsageError if eval.opponent cannot play.
   TrainingEvaluator(const Config& config, const Environment& environment, const std::vector<Policy>& policies,
                     Device device);
 
@@ -36,6 +35,8 @@ class TrainingEvaluator {
   const Config& config_;
   Spec spec_;
   Evaluator evaluator_;
+  // By entry of EvalSettings::opponents(), and side.
+  std::vector<std::vector<FoundPlayer>> opponents_;
 };
 
 }  // namespace wd

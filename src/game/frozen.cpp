@@ -2,11 +2,13 @@
 #include "src/game/frozen.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "src/base/files.h"
 #include "src/base/hex.h"
 #include "src/base/join.h"
 #include "src/base/printable.h"
+#include "src/base/suggest.h"
 #include "src/checkpoint/manifest.h"
 #include "src/config/role_names.h"
 #include "src/outside/python.h"
@@ -93,6 +95,23 @@ ConfigSources sources_of_run(const std::string& run) {
   return sources;
 }
 
+fs::path weights_file(const fs::path& run, const std::string& policy) {
+  const fs::path file = run / "weights" / (policy + ".safetensors"), newest = run / "checkpoints/latest";
+  std::error_code unreadable;
+  if (!fs::exists(file, unreadable))
+    throw UsageError(
+        concat(file.string(), ": there is no such file",
+               fs::exists(newest, unreadable)
+                   ? concat("; the run is under way, or has not saved weights: name ", newest.string())
+                   : ""));
+  try {
+    const SafetensorsReader header(file);
+  } catch (const std::exception& error) {
+    throw UsageError(error.what());
+  }
+  return file;
+}
+
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy) {
   const auto& [folder, named] = parts_of(path);
@@ -102,16 +121,49 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
     throw UsageError(concat(path, ": is a run of ", on_one_line(other), ", and this game is ", environment));
   FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
   frozen.config = read_regular(sources.file, kMaxInput).value_or("");
-  frozen.weights = fs::path(folder) / "weights" / (frozen.settings.name + ".safetensors");
+  frozen.weights = weights_file(folder, frozen.settings.name);
   frozen.source = fs::canonical(folder).string();
-  if (std::error_code unknown; fs::is_regular_file(frozen.weights, unknown))
-    frozen.digest = hex(checkpoint::digest_of(frozen.weights).xxh3);
+  frozen.digest = hex(checkpoint::digest_of(frozen.weights).xxh3);
   return frozen;
 }
 
-std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec, const Role& role,
-                                         const std::string& policy) {
-  std::vector<FrozenPolicy> kept;
+bool FoundPlayer::remembers() const {
+  return frozen &&
+         (frozen->settings.model.state_size() > 0 || frozen->settings.algorithm->traits().carries_noise);
+}
+
+FoundPlayer find_player(const PlayerSpec& player, const Environment& environment, const Config& config,
+                        const GameSide& side) {
+  if (player.kind == PlayerSpec::kScripted && !environment.has_script())
+    throw UsageError(concat("environment ", environment.name(), " has no scripted player"));
+  if (player.kind != PlayerSpec::kRun) return {player};
+  const std::vector<std::string> words(std::begin(PlayerSpec::kWords), std::end(PlayerSpec::kWords));
+  if (!fs::is_directory(parts_of(player.run).first))
+    throw UsageError(concat(player.run, ": is none of ", join(words),
+                            ", and no folder of a run or a checkpoint", did_you_mean(player.run, words)));
+  const Spec spec = environment.spec();
+  return {player, std::make_shared<const FrozenPolicy>(
+                      find_frozen(player.run, config.name, spec, spec.roles[std::size_t(side.role)],
+                                  config.policies[std::size_t(side.policy)].name))};
+}
+
+std::vector<FoundPlayer> find_players(const PlayerSpec& player, const Environment& environment,
+                                      const Config& config) {
+  std::vector<FoundPlayer> found;
+  for (const GameSide& side : sides_of(environment.spec(), config.seats, policy_names(config)))
+    found.push_back(find_player(player, environment, config, side));
+  return found;
+}
+
+std::unique_ptr<Player> player_without_policy(PlayerSpec::Kind kind, Game& game, std::size_t index,
+                                              ActionUnit unit) {
+  if (kind == PlayerSpec::kScripted) return std::make_unique<ScriptedPlayer>(game, unit);
+  return std::make_unique<RandomPlayer>(game.replicas().device(), index, unit);
+}
+
+std::vector<FoundPlayer> kept_opponents(const Config& config, const Spec& spec, const Role& role,
+                                        const std::string& policy) {
+  std::vector<FoundPlayer> kept;
   const fs::path folder = config.checkpoint / kOpponentsFolder;
   if (!config.checkpoint.empty() && fs::exists(folder / (policy + ".safetensors")))
     throw UsageError(concat(config.checkpoint.string(),
@@ -126,14 +178,17 @@ std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec,
       WD_CHECK(found != metadata.end(), file.string(), ": does not say its ", key);
       return found->second;
     };
+    kept.push_back({PlayerSpec::of(said("path"))});
+    if (kept.back().spec.kind != PlayerSpec::kRun) continue;
     ConfigSources sources{.env = config.name, .file = file.string()};
     sources.text = said("config");
-    kept.push_back(choose(said("path"), said("policy"), sources, spec, role, policy));
-    kept.back().config = *sources.text;
-    kept.back().weights = file;
-    kept.back().prefix = concat(k, "/");
-    kept.back().source = said("source");
-    kept.back().digest = said("digest");
+    FrozenPolicy frozen = choose(said("path"), said("policy"), sources, spec, role, policy);
+    frozen.config = *sources.text;
+    frozen.weights = file;
+    frozen.prefix = concat(k, "/");
+    frozen.source = said("source");
+    frozen.digest = said("digest");
+    kept.back().frozen = std::make_shared<const FrozenPolicy>(std::move(frozen));
   }
   return kept;
 }

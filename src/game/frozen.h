@@ -1,10 +1,12 @@
-// frozen.h: policies of other runs, which play and do not learn.
+// frozen.h: who plays beside policies that learn: those of other runs, random play, and scripts.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "wd/config.h"
+#include "wd/game.h"
 #include "wd/policy.h"
 
 namespace wd {
@@ -25,6 +27,10 @@ struct FrozenPolicy {
               Precision precision) const;
 };
 
+// The weights of a policy in the folder of a run or a checkpoint. Throws UsageError if the file is not there or
+// damaged.
+std::filesystem::path weights_file(const std::filesystem::path& run, const std::string& policy);
+
 // The configuration of a run, or of a checkpoint, whose weights can be read. Throws UsageError.
 ConfigSources sources_of_run(const std::string& run);
 
@@ -34,9 +40,32 @@ ConfigSources sources_of_run(const std::string& run);
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy);
 
+// A player, with its policy if it is one of another run.
+struct FoundPlayer {
+  PlayerSpec spec = {};
+  std::shared_ptr<const FrozenPolicy> frozen = nullptr;  // kRun
+
+  // What results call it: "trained" for the policy itself, else as spec.text().
+  std::string name() const { return spec.kind == PlayerSpec::kSelf ? "trained" : spec.text(); }
+  bool is_policy() const { return spec.kind == PlayerSpec::kSelf || frozen; }
+  bool remembers() const;  // something of episodes under way
+};
+
+// The player of this name in the place of a policy that plays this side. Throws UsageError if the environment
+// has no script, or as find_frozen() does.
+FoundPlayer find_player(const PlayerSpec& player, const Environment& environment, const Config& config,
+                        const GameSide& side);
+// The same for all sides.
+std::vector<FoundPlayer> find_players(const PlayerSpec& player, const Environment& environment,
+                                      const Config& config);
+
+// A player for random draws or the script. `index` tells its random numbers from those of others.
+std::unique_ptr<Player> player_without_policy(PlayerSpec::Kind kind, Game& game, std::size_t index,
+                                              ActionUnit unit);
+
 // Those that config.checkpoint holds for this policy, in its order; none if it is empty. Throws
 // std::runtime_error.
-std::vector<FrozenPolicy> kept_opponents(const Config& config, const Spec& spec, const Role& role,
-                                         const std::string& policy);
+std::vector<FoundPlayer> kept_opponents(const Config& config, const Spec& spec, const Role& role,
+                                        const std::string& policy);
 
 }  // namespace wd

@@ -4,6 +4,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <optional>
 
 #include "kernels/opponents.h"
 #include "src/base/join.h"
@@ -27,19 +31,19 @@ PolicyBuffers row_of(const PolicyBuffers& from, const PolicyBuffers& own, int t)
   return row;
 }
 
-// What a frozen policy writes: the actions of one step, and the state before and after it.
-PolicyBuffers own_buffers(const PolicyBuffers& from, const PolicySettings& settings) {
+// What an opponent writes: the actions of one step; of a policy, also the state before and after it.
+PolicyBuffers own_buffers(const PolicyBuffers& from, const FrozenPolicy* frozen) {
   PolicyBuffers own;
   static_cast<PolicyLayout&>(own) = from;
   own.bounds = from.bounds;
   own.opponents = 0;
-  own.state_size = settings.model.state_size();
-  own.carries_noise = settings.algorithm->traits().carries_noise;
-  for (std::size_t k = 0; k < own.streams.size(); ++k)
-    own.reads[k] = contains(settings.model.all_reads(), own.streams[k].name);
   const std::int64_t E = from.reward.size(1), A = from.num_agents;
   const auto floats = from.reward.options();
   own.action = at::zeros({1, E, A, from.action.size(3)}, from.action.options());
+  if (frozen == nullptr) return own;
+  own.state_size = frozen->settings.model.state_size();
+  own.carries_noise = frozen->settings.algorithm->traits().carries_noise;
+  own.reads = frozen->settings.model.all_reads();
   own.value = at::zeros({1, E, A}, floats);
   own.log_prob = at::zeros({1, E, A}, floats);
   own.mask = at::zeros({1, E, A}, from.mask.options());
@@ -48,8 +52,21 @@ PolicyBuffers own_buffers(const PolicyBuffers& from, const PolicySettings& setti
   return own;
 }
 
-bool remembers(const PolicySettings& settings) {
-  return settings.model.state_size() > 0 || settings.algorithm->traits().carries_noise;
+// The shares of all players, of which each may be listed several times.
+std::vector<double> shares_of(const std::vector<double>& given, const std::vector<int>& without) {
+  const double all = std::accumulate(given.begin(), given.end(), 0.0);
+  const int equal = std::accumulate(without.begin(), without.end(), 0);
+  if (equal == 0 && std::abs(all - 1.0) > 1e-6)
+    throw UsageError(concat("the shares add up to ", all, ", and not to 1"));
+  if (equal > 0 && all > 1.0 - 1e-6)
+    throw UsageError(
+        concat("the shares add up to ", all,
+               ", which leaves nothing for players without a share (self is one if it learns and is "
+               "not listed): give each a share, or smaller ones"));
+  std::vector<double> shares;
+  for (std::size_t k = 0; k < given.size(); ++k)
+    shares.push_back(equal == 0 ? given[k] / all : given[k] + (1.0 - all) * without[k] / equal);
+  return shares;
 }
 
 }  // namespace
@@ -60,83 +77,94 @@ bool OpponentList::is_as_before() const {
   return kept == static_cast<int>(before.size());
 }
 
-OpponentList find_opponents(const Config& config, const Spec& spec, const PolicySettings& policy) {
+OpponentList find_opponents(const Config& config, const Environment& environment,
+                            const PolicySettings& policy) {
   OpponentList list;
-  list.shares.push_back(0);
   if (policy.roles.size() > 1)
     throw UsageError(
         concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
                ", so an opponent would play all of these and nobody would learn: give each role a "
                "policy of its own (policy: {",
                policy.roles[0], ": {...}, ", policy.roles[1], ": {...}}), and opponents to one of them"));
-  const Role& role = *std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
-  const std::vector<FrozenPolicy> kept = kept_opponents(config, spec, role, policy.name);
+  const Spec spec = environment.spec();
+  const auto role = std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
+  const auto own = std::ranges::find(config.policies, policy.name, &PolicySettings::name);
+  const GameSide side{static_cast<int>(role - spec.roles.begin()),
+                      static_cast<int>(own - config.policies.begin())};
+  const std::vector<FoundPlayer> kept = kept_opponents(config, spec, *role, policy.name);
   list.kept = static_cast<int>(kept.size());
+  std::vector<double> given(1);  // [1 + others]
+  std::vector<int> without(1);   // [1 + others]: entries without a share
   bool says_self = false;
-  for (const std::string& name : policy.opponents) {
-    if (name == kSelf) {
-      says_self = true;
-      ++list.shares[0];
-      continue;
+  for (const ListedPlayer& listed : policy.opponents) {
+    const bool is_self = listed.player.kind == PlayerSpec::kSelf;
+    says_self = says_self || is_self;
+    auto known = std::ranges::find(list.others, listed.player, &FoundPlayer::spec);
+    if (!is_self && known == list.others.end()) {
+      const auto known_before = std::ranges::find(kept, listed.player, &FoundPlayer::spec);
+      const bool is_kept = known_before != kept.end();
+      list.before.push_back(is_kept ? 1 + static_cast<int>(known_before - kept.begin()) : 0);
+      list.others.push_back(is_kept ? *known_before : find_player(listed.player, environment, config, side));
+      known = std::prev(list.others.end());
+      given.push_back(0.0);
+      without.push_back(0);
     }
-    const auto known = std::ranges::find(list.frozen, name, &FrozenPolicy::path);
-    if (known != list.frozen.end()) {
-      ++list.shares[1 + static_cast<std::size_t>(known - list.frozen.begin())];
-      continue;
-    }
-    const auto known_before = std::ranges::find(kept, name, &FrozenPolicy::path);
-    const bool is_kept = known_before != kept.end();
-    list.before.push_back(is_kept ? 1 + static_cast<int>(known_before - kept.begin()) : 0);
-    list.frozen.push_back(is_kept ? *known_before : find_frozen(name, config.name, spec, role, policy.name));
-    list.shares.push_back(1);
+    const auto k = is_self ? 0 : 1 + static_cast<std::size_t>(known - list.others.begin());
+    given[k] += listed.share;
+    without[k] += listed.share > 0.0 ? 0 : 1;
   }
   if (list.kept > 0 && !list.is_as_before())
-    for (const std::vector<FrozenPolicy>* const all : {&std::as_const(kept), &std::as_const(list.frozen)})
-      for (const FrozenPolicy& frozen : *all)
-        if (remembers(frozen.settings))
-          throw UsageError(concat(frozen.path,
+    for (const std::vector<FoundPlayer>* const all : {&std::as_const(kept), &std::as_const(list.others)})
+      for (const FoundPlayer& player : *all)
+        if (player.remembers())
+          throw UsageError(concat(player.name(),
                                   ": remembers what it saw in episodes under way, so a run with it "
                                   "cannot go on with another list: begin a new run with its weights "
                                   "(--warm_start)"));
-  if (!says_self && policy.to_train) list.shares[0] = 1;
-  if (list.frozen.size() > kMaxOpponents)
+  if (!says_self && policy.to_train) without[0] = 1;
+  list.shares = shares_of(given, without);
+  if (list.others.size() > kMaxOpponents)
     throw UsageError(
-        concat(list.frozen.size(), " different opponents, and ", kMaxOpponents, " are the most"));
+        concat(list.others.size(), " different opponents, and ", kMaxOpponents, " are the most"));
   return list;
 }
 
-struct OpponentsPlayer::Frozen {
-  FrozenPolicy origin;
+struct OpponentsPlayer::Other {
+  FoundPlayer found;
   PolicyBuffers own;
-  Policy policy;
   std::vector<PolicyBuffers> rows;  // by step
+  std::optional<Policy> policy;     // of another run
+  std::unique_ptr<Player> player;
 
-  Frozen(const FrozenPolicy& frozen, const PolicyBuffers& from, int index, const Config& config,
-         Device device)
-      : origin(frozen),
-        own(own_buffers(from, frozen.settings)),
-        policy(frozen.make(row_of(from, own, 0), index, config.trainer.chunk_rows, device,
-                           config.trainer.precision)) {
+  // Draws may be those of the policy itself: one player acts in an episode.
+  Other(const FoundPlayer& of, Game& game, std::size_t index, const Config& config) : found(of) {
+    const PolicyBuffers& from = game.trajectory().policies()[index];
+    own = own_buffers(from, of.frozen.get());
     for (int t = 0; t < from.reward.size(0); ++t) rows.push_back(row_of(from, own, t));
+    if (of.frozen) {
+      policy.emplace(of.frozen->make(rows[0], static_cast<int>(index), config.trainer.chunk_rows,
+                                     game.replicas().device(), config.trainer.precision));
+      player = std::make_unique<PolicyPlayer>(*policy);
+    } else {
+      player = player_without_policy(of.spec.kind, game, index, ActionUnit::kHalfWidths);
+    }
   }
 };
 
-OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list,
-                                 const Replicas& replicas, const PolicyBuffers& buffers, int index,
-                                 const Config& config)
-    : replicas_(replicas),
+OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list, Game& game,
+                                 std::size_t index, const Config& config)
+    : replicas_(game.replicas()),
       own_(std::move(own)),
       index_(static_cast<std::uint32_t>(index)),
-      own_plays_(list.shares[0] > 0),
-      name_(buffers.name),
-      opponent_(buffers.opponent) {
-  for (const FrozenPolicy& frozen : list.frozen)  // one player acts in an episode, so draws may be the same
-    frozen_.push_back(std::make_unique<Frozen>(frozen, buffers, index, config, replicas.device()));
-  float all = 0.0f, sum = 0.0f;
-  for (const int share : list.shares) all += static_cast<float>(share);
+      own_plays_(list.shares[0] > 0.0),
+      name_(game.trajectory().policies()[index].name),
+      opponent_(game.trajectory().policies()[index].opponent) {
+  for (const FoundPlayer& other : list.others)
+    others_.push_back(std::make_unique<Other>(other, game, index, config));
+  double sum = 0.0;
   std::vector<float> upto;
-  for (const int share : list.shares) upto.push_back((sum += static_cast<float>(share)) / all);
-  upto_ = at::tensor(upto).to(torch_device(replicas.device()));
+  for (const double share : list.shares) upto.push_back(static_cast<float>(sum += share));
+  upto_ = at::tensor(upto).to(torch_device(replicas_.device()));
   if (list.kept == 0) return;
   now_called_ = at::full({1 + list.kept}, own_plays_ ? 0 : 1, at::kByte);
   for (std::size_t k = 0; k < list.before.size(); ++k)
@@ -145,7 +173,11 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
 
 OpponentsPlayer::~OpponentsPlayer() = default;
 
-void OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
+bool OpponentsPlayer::is_on_host() const {
+  return std::ranges::any_of(others_, [](const auto& other) { return other->player->is_on_host(); });
+}
+
+ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
   const Queue queue = current_queue(replicas_.device());
   DrawOpponentsArgs drawn;
   drawn.num_envs = replicas_.num_envs();
@@ -161,25 +193,41 @@ void OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
   draw_opponents(queue, drawn);
   if (own_plays_) own_->act(buffers, t, draw);
   TakeActionsArgs taken;
-  for (std::size_t k = 0; k < frozen_.size(); ++k) {
-    Frozen& frozen = *frozen_[k];
-    PolicyPlayer(frozen.policy).act(frozen.rows[static_cast<std::size_t>(t)], 0, draw);
-    for (const at::Tensor& carried : {frozen.own.state, frozen.own.noise})
+  for (std::size_t k = 0; k < others_.size(); ++k) {
+    Other& other = *others_[k];
+    other.player->act(other.rows[static_cast<std::size_t>(t)], 0, draw);  // in the policy's unit
+    for (const at::Tensor& carried : {other.own.state, other.own.noise})
       if (carried.defined()) carried[0].copy_(carried[1]);
-    taken.from[k] = static_cast<const std::int32_t*>(frozen.own.action.const_data_ptr());
+    taken.from[k] = static_cast<const std::int32_t*>(other.own.action.const_data_ptr());
   }
-  buffers.in_half_widths = buffers.action_space.has_bounds();
   taken.words = buffers.action.stride(0);
   taken.per_replica = buffers.action.stride(1);
   taken.opponent = drawn.now;
   taken.action = static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + t * buffers.action.stride(0);
   take_actions(queue, taken);
+  return buffers.action_space.has_bounds() ? ActionUnit::kHalfWidths : ActionUnit::kEnvironment;
+}
+
+std::vector<PolicyPlayer*> add_players(Game& game, std::vector<Policy>& policies, const Config& config,
+                                       const Environment& environment) {
+  std::vector<PolicyPlayer*> players;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    auto player = std::make_unique<PolicyPlayer>(policies[p]);
+    players.push_back(player.get());
+    if (config.policies[p].num_opponents() == 0) {
+      game.add(std::move(player));
+    } else {
+      const OpponentList list = find_opponents(config, environment, config.policies[p]);
+      game.add(std::make_unique<OpponentsPlayer>(std::move(player), list, game, p, config));
+    }
+  }
+  return players;
 }
 
 std::vector<NamedTensor> OpponentsPlayer::state() const {
   std::vector<NamedTensor> all = own_->state();
-  for (std::size_t k = 0; k < frozen_.size(); ++k) {
-    const PolicyBuffers& own = frozen_[k]->own;
+  for (std::size_t k = 0; k < others_.size(); ++k) {
+    const PolicyBuffers& own = others_[k]->own;
     if (own.state.defined()) all.push_back({concat("opponent", k + 1, ".state"), own.state[0], true});
     if (own.noise.defined()) all.push_back({concat("opponent", k + 1, ".noise"), own.noise[0], true});
   }
@@ -197,17 +245,19 @@ void OpponentsPlayer::restored() {
 }
 
 void OpponentsPlayer::add_to(Snapshot& snapshot) const {
-  for (std::size_t k = 0; k < frozen_.size(); ++k) {
+  for (std::size_t k = 0; k < others_.size(); ++k) {
     const std::string file = concat(kOpponentsFolder, name_, ".", k + 1);
-    const FrozenPolicy& origin = frozen_[k]->origin;
-    std::vector<NamedTensor> saved = frozen_[k]->policy.saved();
+    const Other& other = *others_[k];
+    std::vector<NamedTensor> saved;
+    if (other.policy) saved = other.policy->saved();
     for (NamedTensor& named : saved) named.name = concat(k + 1, "/", named.name);
     snapshot.files[file] = host_copies(saved);
-    snapshot.metadata[file] = {{"path", origin.path},
-                               {"source", origin.source},
-                               {"digest", origin.digest},
-                               {"policy", origin.settings.name},
-                               {"config", origin.config}};
+    TensorMetadata& metadata = snapshot.metadata[file] = {{"path", other.found.spec.text()}};
+    if (const FrozenPolicy* const origin = other.found.frozen.get())
+      metadata.insert({{"source", origin->source},
+                       {"digest", origin->digest},
+                       {"policy", origin->settings.name},
+                       {"config", origin->config}});
   }
 }
 

@@ -12,32 +12,34 @@ namespace wd {
 
 // What config.opponents names for a policy: the policy itself, and others.
 struct OpponentList {
-  std::vector<FrozenPolicy> frozen;  // each once
-  // [frozen]: its number among `kept` ones of the checkpoint that training goes on from; 0: it is new.
+  std::vector<FoundPlayer> others;  // each once
+  // [others]: its number among `kept` ones of the checkpoint that training goes on from; 0: it is new.
   std::vector<int> before;
   int kept = 0;
-  // [1 + frozen]: how often a player is listed; first the policy itself, which counts once if it learns and
-  // is not listed.
-  std::vector<int> shares;
+  // [1 + others]: the shares of all episodes, whose sum is 1; first that of the policy itself, which is an
+  // entry without a share if it learns and is not listed.
+  std::vector<double> shares;
 
   bool is_as_before() const;  // the same, in the same order
 };
 
 // Those that config.checkpoint holds are taken from there. Throws UsageError that names the entry: see
-// find_frozen(); also if the policy acts for several roles, or learns and never plays.
-OpponentList find_opponents(const Config& config, const Spec& spec, const PolicySettings& policy);
+// find_player(); also if the policy acts for several roles, or shares are more or less than all.
+OpponentList find_opponents(const Config& config, const Environment& environment,
+                            const PolicySettings& policy);
 
 // The player of a policy with opponents. Each episode of each replica has one player, drawn by its share;
-// Trajectory::write_mask() leaves out rows of the others. Every frozen policy acts in all replicas, and what
+// Trajectory::write_mask() leaves out rows of the others. Every opponent acts in all replicas, and what
 // it chose counts where it plays: shapes do not depend on draws, so graphs of a GPU can hold them.
 class OpponentsPlayer : public Player {
  public:
-  // The arguments must outlive it. `own` acts for the policy itself.
-  OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list, const Replicas& replicas,
-                  const PolicyBuffers& buffers, int index, const Config& config);
+  // The arguments must outlive it. `own` acts for policy `index` of the game itself.
+  OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list, Game& game, std::size_t index,
+                  const Config& config);
   ~OpponentsPlayer() override;
 
-  void act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  bool is_on_host() const override;
   // States of networks, by replica.
   std::vector<NamedTensor> state() const override;
   void state_changed() override { own_->state_changed(); }
@@ -48,11 +50,11 @@ class OpponentsPlayer : public Player {
   void add_to(Snapshot& snapshot) const;
 
  private:
-  struct Frozen;
+  struct Other;
 
   const Replicas& replicas_;
   std::unique_ptr<Player> own_;
-  std::vector<std::unique_ptr<Frozen>> frozen_;
+  std::vector<std::unique_ptr<Other>> others_;
   std::uint32_t index_;
   bool own_plays_;
   std::string name_;       // of the policy

@@ -21,6 +21,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   const Spec spec = environment.spec();
   RolloutShape shape = RolloutShape::of(spec, config, 1);
   shape.steps = 1;
+  for (CastPolicy& policy : shape.cast.policies) policy.opponents = 0;  // their actions are among those kept
   Game game(environment, options, std::move(shape));
   game.replicas().blocks()[0].copy_(evidence.block);
   game.restore_started(true);
@@ -40,7 +41,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   const std::int64_t steps = evidence.policies[0].action.size(0);
   for (std::int64_t t = 0; t < steps; ++t) {
     for (std::size_t p = 0; p < players.size(); ++p)
-      players[p]->set(evidence.policies[p].action[t].unsqueeze(0), evidence.policies[p].in_half_widths);
+      players[p]->set(evidence.policies[p].action[t].unsqueeze(0), evidence.policies[p].unit);
     game.act(0, {});
     game.step(0);
     recorder->add_frame(game, false);

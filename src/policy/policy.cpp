@@ -442,7 +442,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   const Blocks blocks = Blocks::of_inference(rows, self.device.is_cuda(), self.rows_per_unit);
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
-  buffers.in_half_widths = buffers.action_space.has_bounds();
+  buffers.unit = buffers.action_space.has_bounds() ? ActionUnit::kHalfWidths : ActionUnit::kEnvironment;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass = self.forward(lane, self.step_pass(buffers, t, begin, end, true),
                                          buffers.activations.get(), first + begin, false);

@@ -27,7 +27,7 @@ std::string box(const std::vector<Bounds>& bounds) {
 
 // As the environment took them: a Gaussian may draw beyond the bounds, which bound what the environment gets.
 at::Tensor taken_actions(const PolicyBuffers& buffers) {
-  if (!buffers.in_half_widths) return buffers.action;
+  if (buffers.unit == ActionUnit::kEnvironment) return buffers.action;
   at::Tensor taken = buffers.action.clone();
   for (std::size_t k = 0; k < buffers.action_space.bounds.size(); ++k)
     if (buffers.action_space.bounds[k].are_finite())

@@ -7,7 +7,7 @@ namespace wd {
 
 void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row,
                     const RandomPlay& play) {
-  RandomActionsArgs args = random_actions_of(buffers.action_space);
+  RandomActionsArgs args = random_actions_of(buffers.action_space, play.seed, play.policy, play.step);
   args.bounds = reinterpret_cast<const Bounds*>(buffers.bounds.const_data_ptr<float>());
   args.rows = buffers.action.size(1) * buffers.num_agents;
   if (buffers.action_mask.defined()) {
@@ -16,8 +16,9 @@ void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int actio
   }
   args.action =
       static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + action_row * buffers.action.stride(0);
-  buffers.in_half_widths = false;
-  random_actions_key(play.seed, play.policy, play.step, args);
+  args.time = play.time;
+  args.rollout_steps = play.rollout_steps;
+  args.first_row = play.first_replica * static_cast<std::uint32_t>(buffers.num_agents);
   random_actions(queue, args);
 }
 

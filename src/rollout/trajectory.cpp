@@ -11,7 +11,6 @@
 #include "kernels/gather.h"
 #include "kernels/transitions.h"
 #include "src/base/join.h"
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/outcomes.h"
@@ -204,7 +203,7 @@ std::string BufferField::part_of(const PolicyLayout& policy) const {
 
 bool BufferField::in_batch(const PolicyLayout& policy) const {
   if (stream < 0) return row != nullptr;
-  return declared(stream, policy) != nullptr && policy.reads[static_cast<std::size_t>(stream)];
+  return declared(stream, policy) != nullptr && policy.reads_stream(static_cast<std::size_t>(stream));
 }
 
 bool BufferField::is_replayed(const PolicyLayout& policy) const {
@@ -227,30 +226,19 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
-  RolloutShape shape{spec,
-                     policy_names(config),
-                     {},
-                     config.trainer.rollout_steps(),
-                     num_envs,
-                     device,
-                     config.trainer.storage(),
-                     wd::state_sizes(config),
-                     wd::carries_noise(config),
-                     wd::reads(config),
-                     config.seats};
-  for (const PolicySettings& policy : config.policies) shape.opponents.push_back(policy.num_opponents());
-  return shape;
-}
-
-std::vector<Seat> RolloutShape::all_seats() const {
-  return seats.empty() ? seats_of_roles(spec, policy_of_role) : seats;
+  Cast cast{{}, config.seats};
+  for (const PolicySettings& policy : config.policies)
+    cast.policies.push_back({.name = policy.name,
+                             .state_size = policy.model.state_size(),
+                             .carries_noise = policy.algorithm->traits().carries_noise,
+                             .reads = policy.model.all_reads(),
+                             .opponents = policy.num_opponents()});
+  return {spec, cast, config.trainer.rollout_steps(), num_envs, device, config.trainer.storage()};
 }
 
 RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
                                     ObservationStorage storage) {
-  std::vector<int> own(spec.roles.size());
-  std::iota(own.begin(), own.end(), 0);
-  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
+  return {spec, Cast::of_roles(spec), 1, num_envs, device, storage};
 }
 
 namespace {
@@ -271,6 +259,8 @@ void check_seats(const std::vector<Seat>& seats, const Spec& spec) {
 
 }  // namespace
 
+bool PolicyLayout::reads_stream(std::size_t k) const { return contains(reads, streams[k].name); }
+
 int PolicyLayout::slot_of(int agent_id) const {
   return static_cast<int>(std::ranges::lower_bound(agent, agent_id) - agent.begin());
 }
@@ -282,10 +272,9 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
   if (storage.as_table && storage.type != ObservationType::kFloat32)
     throw UsageError("a table of observations is float32 only");
-  const std::vector<Seat> seats = shape.all_seats();
-  check_seats(seats, spec);
-  std::vector<PolicyLayout> layouts(shape.policies.size());
-  for (const Seat& seat : seats) {
+  check_seats(shape.cast.seats, spec);
+  std::vector<PolicyLayout> layouts(shape.cast.policies.size());
+  for (const Seat& seat : shape.cast.seats) {
     const Role& role = spec.roles[static_cast<std::size_t>(seat.role)];
     PolicyLayout& policy = layouts.at(static_cast<std::size_t>(seat.policy));
     if (policy.roles.empty()) {
@@ -308,22 +297,19 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     for (int i = 0; i < seat.count; ++i) policy.agent.push_back(seat.first_agent + i);
   }
   for (std::size_t p = 0; p < layouts.size(); ++p) {
-    layouts[p].name = shape.policies[p];
-    layouts[p].all_agents = spec.num_agents();
-    layouts[p].num_statistics = static_cast<int>(spec.statistics.size());
-    layouts[p].observation_type = storage.type;
-    if (storage.as_table) layouts[p].table = spec.table;
-    if (!shape.state_sizes.empty()) layouts[p].state_size = shape.state_sizes.at(p);
-    layouts[p].streams = spec.streams;
-    for (const StreamSpec& stream : spec.streams)
-      layouts[p].reads.push_back(!shape.reads.empty() && contains(shape.reads.at(p), stream.name));
-    layouts[p].ids.count = layouts[p].num_agents;
-    layouts[p].ids.of_slot.resize(layouts[p].agent.size());
-    std::iota(layouts[p].ids.of_slot.begin(), layouts[p].ids.of_slot.end(), 0);
-    if (!shape.ids.empty()) layouts[p].ids = shape.ids.at(p);
-    if (!shape.opponents.empty()) layouts[p].opponents = shape.opponents.at(p);
-    if (!shape.carries_noise.empty()) layouts[p].carries_noise = shape.carries_noise.at(p);
-    if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no agent");
+    PolicyLayout& policy = layouts[p];
+    static_cast<CastPolicy&>(policy) = shape.cast.policies[p];
+    policy.all_agents = spec.num_agents();
+    policy.num_statistics = static_cast<int>(spec.statistics.size());
+    policy.observation_type = storage.type;
+    if (storage.as_table) policy.table = spec.table;
+    policy.streams = spec.streams;
+    if (policy.ids.count == 0) {
+      policy.ids.count = policy.num_agents;
+      policy.ids.of_slot.resize(policy.agent.size());
+      std::iota(policy.ids.of_slot.begin(), policy.ids.of_slot.end(), 0);
+    }
+    if (policy.roles.empty()) throw UsageError("policy '" + policy.name + "' acts for no agent");
   }
   return layouts;
 }
@@ -336,7 +322,6 @@ Trajectory::Trajectory(RolloutShape shape)
     : shape_(std::move(shape)), length_(static_cast<int>(shape_.steps)) {
   const auto place = at::TensorOptions().device(torch_device(shape_.device));
   const std::int64_t T = shape_.steps, E = shape_.num_envs;
-  shape_.seats = shape_.all_seats();
   for (const PolicyLayout& layout : policy_layouts(shape_)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
@@ -356,14 +341,20 @@ Trajectory::Trajectory(RolloutShape shape)
 }
 
 Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Device device)
-    : Trajectory(RolloutShape::of(spec, config, num_envs, device)) {}
+    : Trajectory(RolloutShape::of(spec, config, num_envs, device)) {
+  for (const PolicyBuffers& policy : policies_)
+    if (policy.opponents > 0)
+      throw UsageError(concat("opponents.", policy.name,
+                              ": this loop has no players; play by a wd::Game, "
+                              "with wd::add_players()"));
+}
 
 StepView Trajectory::rows(int t) const {
   WD_CHECK(t >= 0 && t < steps(), "step ", t, " is outside a rollout of ", steps());
   StepView view;
   view.observation_type = shape_.storage.type;
   view.as_table = shape_.storage.as_table;
-  for (const Seat& seat : shape_.seats) {
+  for (const Seat& seat : shape_.cast.seats) {
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
     const int slot = policy.slot_of(seat.first_agent);
     RunView& rows = view.runs[view.num_runs++] =
@@ -371,7 +362,7 @@ StepView Trajectory::rows(int t) const {
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
-    if (policy.in_half_widths)
+    if (policy.unit == ActionUnit::kHalfWidths)
       rows.bounds = reinterpret_cast<const Bounds*>(policy.bounds.const_data_ptr<float>());
     rows.action = at_row<std::int32_t>(policy.action, t, slot);
     rows.reward = at_row<float>(policy.reward, t, slot);
@@ -406,7 +397,7 @@ StepView Trajectory::first_rows() const {
   for (int k = 0; k < view.num_streams; ++k)
     view.streams[k] = back(view.streams[k], policies_.front().stream_rows[static_cast<std::size_t>(k)]);
   for (int r = 0; r < view.num_runs; ++r) {
-    const Seat& seat = shape_.seats[static_cast<std::size_t>(r)];
+    const Seat& seat = shape_.cast.seats[static_cast<std::size_t>(r)];
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
     RunView& rows = view.runs[r];
     rows.active -= policy.active.stride(0);

@@ -26,7 +26,7 @@ EvidenceKeeper::EvidenceKeeper(const Replicas& replicas, const Trajectory& traje
   kept_.block = at::zeros_like(starts_[0]);
   for (const PolicyBuffers& buffers : trajectory.policies())
     kept_.policies.push_back(
-        {at::zeros_like(buffers.action.select(1, 0), at::MemoryFormat::Contiguous), false});
+        {at::zeros_like(buffers.action.select(1, 0), at::MemoryFormat::Contiguous), ActionUnit{}});
 }
 
 void EvidenceKeeper::rollout_begins() { starts_.copy_(replicas_.blocks()); }
@@ -54,8 +54,8 @@ std::optional<Evidence> EvidenceKeeper::evidence() const {
       found->policy,     found->slot,
       found->message};
   for (std::size_t p = 0; p < kept_.policies.size(); ++p)
-    evidence.policies.push_back({kept_.policies[p].action.narrow(0, 0, found->steps).cpu(),
-                                 trajectory_.policies()[p].in_half_widths});
+    evidence.policies.push_back(
+        {kept_.policies[p].action.narrow(0, 0, found->steps).cpu(), trajectory_.policies()[p].unit});
   return evidence;
 }
 

@@ -17,7 +17,7 @@ class Trainer;
 struct Evidence {
   struct Rows {
     at::Tensor action;  // [steps, A, width], as in PolicyBuffers
-    bool in_half_widths;
+    ActionUnit unit;
   };
 
   std::int64_t iteration = 0;

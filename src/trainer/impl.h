@@ -89,7 +89,6 @@ struct Trainer::Impl {
 
   static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
                                   const ProcessGroup& group);
-  std::unique_ptr<Player> with_opponents(std::size_t policy, std::unique_ptr<Player> own) const;
   bool keeps_activations(std::size_t policy) const;
   bool has_room(double bytes) const;
   void leave_out_cut_episodes();

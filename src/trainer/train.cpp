@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -313,6 +314,9 @@ void Session::warn_if_graphs_disabled() const {
   };
   if (trainer.straggler_preempt > 0.0 && trainer_.group().size() > 1)
     warn("trainer.straggler_preempt is looked at within every rollout");
+  for (const PolicySettings& policy : config_.policies)
+    if (std::ranges::count(policy.opponents, PlayerSpec{PlayerSpec::kScripted}, &ListedPlayer::player) > 0)
+      warn(concat("opponents.", policy.name, " lists scripted, which the host plays"));
 }
 
 TrainEnd Session::run_until_stopped() {

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "src/base/files.h"
-#include "src/base/join.h"
 #include "src/config/compatible.h"
 #include "src/game/opponents.h"
 #include "src/recorded/recording.h"
@@ -89,12 +88,15 @@ void require_recordings(const Config& config, const Spec& spec) {
   }
 }
 
-void require_opponents(const Config& config, const Spec& spec) {
-  for (const PolicySettings& policy : config.policies) {
-    if (policy.num_opponents() == 0) continue;
-    at_setting(config, "opponents." + policy.name, concat('[', join(policy.opponents), ']'),
-               [&] { find_opponents(config, spec, policy); });
-  }
+void require_players(const Config& config, const Environment& environment) {
+  for (const PolicySettings& policy : config.policies)
+    if (policy.num_opponents() > 0)
+      at_setting(config, "opponents." + policy.name, shown(policy.opponents),
+                 [&] { find_opponents(config, environment, policy); });
+  if (config.eval.every > 0)
+    at_setting(config, "eval.opponent", config.eval.opponent, [&] {
+      for (const PlayerSpec& opponent : config.eval.opponents()) find_players(opponent, environment, config);
+    });
 }
 
 }  // namespace
@@ -136,7 +138,7 @@ void require_trainable(const Config& config, const Environment& environment, boo
   require_replica(config, environment);
   require_networks(config, spec);
   require_recordings(config, spec);
-  require_opponents(config, spec);
+  require_players(config, environment);
 }
 
 }  // namespace wd

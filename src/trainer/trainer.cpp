@@ -11,7 +11,6 @@
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
-#include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
@@ -87,10 +86,8 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
                has_room(policies[p].feature_bytes(trajectory.policies()[p]))) {
       policies[p].keep_features(trajectory.policies()[p]);
     }
-    auto player = std::make_unique<PolicyPlayer>(policies[p]);
-    players.push_back(player.get());
-    game.add(with_opponents(p, std::move(player)));
   }
+  players = add_players(game, policies, config, environment);
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
@@ -115,15 +112,6 @@ bool Trainer::Impl::has_room(double bytes) const {
   const double used = static_cast<double>(memory->total - memory->free);
   return used + bytes <= AutoscaleSettings::kShareWithKept *
                              config.autoscale.gpu_budget(static_cast<double>(memory->total), group.size());
-}
-
-// The player of a policy: itself, and those that opponents.NAME lists.
-std::unique_ptr<Player> Trainer::Impl::with_opponents(std::size_t policy, std::unique_ptr<Player> own) const {
-  const PolicySettings& settings = config.policies[policy];
-  if (settings.num_opponents() == 0) return own;
-  const OpponentList list = find_opponents(config, replicas.spec(), settings);
-  return std::make_unique<OpponentsPlayer>(std::move(own), list, replicas, trajectory.policies()[policy],
-                                           static_cast<int>(policy), config);
 }
 
 ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment& environment, Device device,
@@ -238,7 +226,7 @@ void Trainer::Impl::parameters_changed() {
 
 // Returns true if the host has nothing to do or to decide within the iteration.
 bool Trainer::Impl::replays(const Iteration& options) const {
-  return device.is_cuda() && config.trainer.cuda_graphs && !replicas.is_outside() && !preempts() &&
+  return device.is_cuda() && config.trainer.cuda_graphs && !game.is_on_host() && !preempts() &&
          !options.should_stop && !options.faults.any();
 }
 

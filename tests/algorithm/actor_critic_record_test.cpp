@@ -62,16 +62,10 @@ TEST_P(ActorCriticRecords, Iterations) {
 
   const std::vector<std::string>& critic_reads = settings.model.critic_reads;
   if (!critic_reads.empty()) spec.streams = {{"state", StreamSpec::kReplica, {5}}};
-  Trajectory trajectory({spec,
-                         {"agent"},
-                         {0},
-                         kSteps,
-                         kEnvs,
-                         {},
-                         {},
-                         {},
-                         {settings.algorithm->traits().carries_noise},
-                         {critic_reads}});
+  Cast cast = Cast::of_roles(spec, {"agent"}, {0});
+  cast.policies[0].carries_noise = settings.algorithm->traits().carries_noise;
+  cast.policies[0].reads = critic_reads;
+  Trajectory trajectory({spec, cast, kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, settings.algorithm->traits().output,

@@ -89,7 +89,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   settings.model.activation = kTanh;
   settings.model.distribution = c.squashed ? kSquashedGaussianActions : kGaussianActions;
 
-  Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kEnvs});
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);

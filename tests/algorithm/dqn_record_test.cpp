@@ -57,7 +57,7 @@ TEST_P(DqnRecords, Iterations) {
   settings.algorithm = settings_of(c, settings.model);
   const auto& dqn = settings.algorithm.as<DqnSettings>();
 
-  Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kEnvs});
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, PolicyOutput::kValues);

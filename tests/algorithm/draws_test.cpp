@@ -36,7 +36,7 @@ TEST_P(LearnersDraws, DifferByPolicy) {
   settings.model.fc_dims = {8};
   const AlgorithmTraits traits = own.traits();
 
-  Trajectory trajectory({spec, {"one", "other"}, {0, 1}, kSteps, kEnvs});
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"one", "other"}, {0, 1}), kSteps, kEnvs});
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
   PolicyBuffers &one = trajectory.policies()[0], &other = trajectory.policies()[1];

@@ -42,7 +42,7 @@ TEST_P(QRecords, AnUpdate) {
   settings.model.fc_dims = {16, 8};
   settings.model.activation = c.activation;
 
-  Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kEnvs});
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Updates, QRecords,
 TEST(Values, OfContinuousActionsAreRefused) {
   Spec spec;
   spec.roles = {{.name = "agent", .observation = {{"o", 2}}, .action = ActionSpace::box(1, -1.0f, 1.0f)}};
-  const Trajectory trajectory({spec, {"agent"}, {0}, 2, 2});
+  const Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), 2, 2});
   EXPECT_THROW(Policy(trajectory.policies()[0], {}, 0, 1, 64, {}, kFp32, PolicyOutput::kValues), UsageError);
 }
 

@@ -128,7 +128,7 @@ inline void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdr
 // row numbers.
 inline void record_order(Record& record, const Spec& spec, const AlgorithmSettings& settings,
                          Sequences sequences) {
-  Trajectory numbered({spec, {"agent"}, {0}, kSteps, kEnvs});
+  Trajectory numbered({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kEnvs});
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
   const TrainingShape shape{.num_envs = kEnvs,

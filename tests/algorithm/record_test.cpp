@@ -235,16 +235,15 @@ TEST_P(Records, AnUpdate) {
   reads.insert(reads.end(), c.settings.model.critic_reads.begin(), c.settings.model.critic_reads.end());
   if (reads.size() > 1)
     spec.streams = {{"state", StreamSpec::kReplica, {5}}, {"own", StreamSpec::kAgent, {2}}};
+  Cast cast = Cast::of_roles(spec, {"agent"}, {0});
+  cast.policies[0].state_size = c.settings.model.state_size();
+  cast.policies[0].reads = reads;
   Trajectory trajectory({spec,
-                         {"agent"},
-                         {0},
+                         cast,
                          kSteps,
                          kEnvs,
                          {},
-                         {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
-                         {c.settings.model.state_size()},
-                         {},
-                         {reads}});
+                         {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);

@@ -37,12 +37,11 @@ class TeamRecords : public testing::TestWithParam<TeamCase> {
   }
 
   Trajectory trajectory() const {
-    return Trajectory({.spec = spec_,
-                       .policies = {"agent"},
-                       .policy_of_role = {0},
-                       .steps = kSteps,
-                       .num_envs = kEnvs,
-                       .reads = {settings_.model.all_reads()}});
+    return Trajectory(
+        {.spec = spec_,
+         .cast = {{{.name = "agent", .reads = settings_.model.all_reads()}}, {{0, 0, kAgents, 0}}},
+         .steps = kSteps,
+         .num_envs = kEnvs});
   }
   Policy policy(const Trajectory& trajectory) const {
     return {trajectory.policies()[0], settings_, 0, kSeed, kChunkRows, {}, kFp32};

@@ -20,14 +20,19 @@ Spec tag_spec() {
 }
 
 Trajectory tag_trajectory(int steps) {
-  return Trajectory({tag_spec(), {"tagger", "runner"}, {0, 1}, steps, 3});
+  return Trajectory({tag_spec(), Cast::of_roles(tag_spec(), {"tagger", "runner"}, {0, 1}), steps, 3});
 }
 
 // The same with rows derived from a table: 7 features, 5 of them relative, and the time.
 Trajectory tag_tables(int steps) {
   Spec spec = tag_spec();
   spec.table = {.features = 7, .relative = 5, .own = 1};
-  return Trajectory({spec, {"tagger", "runner"}, {0, 1}, steps, 3, {}, {ObservationType::kFloat32, true}});
+  return Trajectory({spec,
+                     Cast::of_roles(spec, {"tagger", "runner"}, {0, 1}),
+                     steps,
+                     3,
+                     {},
+                     {ObservationType::kFloat32, true}});
 }
 
 Config a2c(std::vector<int> hidden = {256, 256}) {

@@ -27,7 +27,7 @@ double metric(const Learner& learner, const std::string& wanted) {
 // Each minibatch has one row, and only one row of one rank counts.
 TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
   on_ranks(2, [](const ProcessGroup& group) {
-    Trajectory trajectory({small_spec(), {"agent"}, {0}, kSteps, kEnvs});
+    Trajectory trajectory({small_spec(), Cast::of_roles(small_spec(), {"agent"}, {0}), kSteps, kEnvs});
     PolicyBuffers& buffers = trajectory.policies()[0];
     PolicySettings settings;
     PpoSettings ppo;

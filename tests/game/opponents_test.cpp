@@ -135,8 +135,8 @@ TEST(Opponents, ActAsTheyDoAlone) {
   for (int k = 1; k <= 2; ++k) {
     const FrozenPolicy& frozen = opponents.frozen[static_cast<std::size_t>(k - 1)];
     RolloutShape shape = RolloutShape::of(spec, setup.config, kReplicas);
-    shape.opponents.clear();
-    shape.state_sizes = {0, frozen.settings.model.state_size()};
+    for (CastPolicy& policy : shape.cast.policies) policy.opponents = policy.state_size = 0;
+    shape.cast.policies[1].state_size = frozen.settings.model.state_size();
     Trajectory alone(shape);
     PolicyBuffers& buffers = alone.policies()[1];
     buffers.observation.copy_(runner.observation);

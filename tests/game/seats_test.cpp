@@ -68,8 +68,8 @@ TEST_P(Seats, GiveEveryAgentTheRowsOfARoleOfItsOwn) {
   const Experiment setup = make_setup(of.env, of.settings);
   const Spec spec = setup.environment->spec();
   const Game expected = play(*setup.environment, RolloutShape::of_roles(spec, kReplicas, {}, of.storage));
-  RolloutShape shape{.spec = spec, .num_envs = kReplicas, .storage = of.storage, .seats = of.seats};
-  for (std::size_t p = 0; p < of.policies; ++p) shape.policies.push_back(concat("p", p));
+  RolloutShape shape{.spec = spec, .cast = {{}, of.seats}, .num_envs = kReplicas, .storage = of.storage};
+  for (std::size_t p = 0; p < of.policies; ++p) shape.cast.policies.push_back({concat("p", p)});
   const Game game = play(*setup.environment, std::move(shape));
   for (const auto field :
        {&PolicyBuffers::reward, &PolicyBuffers::active, &PolicyBuffers::agent_terminated}) {
@@ -113,7 +113,7 @@ TEST(SeatFaults, AreNamed) {
   const Experiment setup = make_setup("tag_gridworld", {"env.num_taggers=4"});
   const auto fault = [&](std::vector<Seat> seats) {
     return usage_error_of([&] {
-      policy_layouts({.spec = setup.environment->spec(), .policies = {"a", "b"}, .seats = std::move(seats)});
+      policy_layouts({.spec = setup.environment->spec(), .cast = {{{"a"}, {"b"}}, std::move(seats)}});
     });
   };
   EXPECT_EQ(fault({{0, 0, 4, 0}, {1, 4, 1, 1}}), "");
@@ -128,8 +128,7 @@ TEST(SeatFaults, MoreRunsThanAStepHasRoomFor) {
   for (int i = 0; i < 40; ++i) seats.push_back({0, i, 1, i % 2});
   seats.push_back({1, 40, 2, 0});
   EXPECT_EQ(usage_error_of([&] {
-              policy_layouts(
-                  {.spec = setup.environment->spec(), .policies = {"a", "b"}, .seats = std::move(seats)});
+              policy_layouts({.spec = setup.environment->spec(), .cast = {{{"a"}, {"b"}}, std::move(seats)}});
             }),
             "the policies act for 41 runs of agents, and 32 are the most");
 }

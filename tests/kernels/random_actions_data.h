@@ -11,13 +11,12 @@ template <typename Memory>
 std::vector<std::int32_t> run_random_actions(Memory memory, const ActionSpace& space, std::int64_t rows,
                                              std::uint64_t step,
                                              const std::vector<std::uint8_t>& legal = {}) {
-  RandomActionsArgs args = random_actions_of(space);
+  RandomActionsArgs args = random_actions_of(space, 5, 1, step);
   args.rows = rows;
   args.bounds = memory.put(space.bounds);
   args.action_mask = memory.put(legal);
   const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(space.width());
   args.action = memory.template make<std::int32_t>(n);
-  random_actions_key(5, 1, step, args);
   random_actions(memory.queue(), args);
   return memory.get(args.action, n);
 }

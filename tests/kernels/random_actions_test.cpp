@@ -76,12 +76,11 @@ TEST(RandomActions, AreFiniteWhereBoundsAreNot) {
 // The stream differs from those of environments and of policies.
 TEST(RandomActions, HaveAStreamOfTheirOwn) {
   for (const std::uint64_t seed : {std::uint64_t{7}, (std::uint64_t{3} << 32) + 5}) {
-    RandomActionsArgs args;
-    random_actions_key(seed, 2, 9, args);
+    const RandomKey own = step_key(random_actions_of(ActionSpace::discrete({2}), seed, 2, 9));
     for (const Stream other : {Stream::kEnvironment, Stream::kAction, Stream::kShuffle, Stream::kPool}) {
       const RandomKey key = RandomKey::of(seed, other);
       const Philox bits = philox({{2, 9, 0, 0}}, key.key0, key.key1);
-      EXPECT_FALSE(bits.word[0] == args.key[0] && bits.word[1] == args.key[1]);
+      EXPECT_FALSE(bits.word[0] == own.key0 && bits.word[1] == own.key1);
     }
   }
 }

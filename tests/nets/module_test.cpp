@@ -92,7 +92,7 @@ struct Side {
   Policy policy;
 
   Side(const Spec& spec, const char* type, bool separate_value)
-      : trajectory({spec, {"agent"}, {0}, 4, 40}),
+      : trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), 4, 40}),
         policy(trajectory.policies()[0], model_of(type, separate_value), 0, 7, 64, {}) {
     PolicyBuffers& buffers = trajectory.policies()[0];
     const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);

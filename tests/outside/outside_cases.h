@@ -20,7 +20,7 @@ struct Case {
   const char* name;
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
   ObservationType type = ObservationType::kFloat32;
-  bool in_half_widths = false;
+  ActionUnit unit = ActionUnit::kEnvironment;
   bool by_seats = true;  // runs of agents with gaps between their rows
   ResetMode reset = ResetMode::kRandom;
   std::uint32_t first_replica = 0;
@@ -31,9 +31,12 @@ inline std::vector<Case> cases() {
   using enum ObservationType;
   return {{"rows"},
           {.name = "roles", .by_seats = false},
-          {.name = "terminates", .at_time_limit = kTerminates, .in_half_widths = true},
+          {.name = "terminates", .at_time_limit = kTerminates, .unit = ActionUnit::kHalfWidths},
           {.name = "bfloat16", .type = kBfloat16},
-          {.name = "bfloat16_half_widths", .type = kBfloat16, .in_half_widths = true, .first_replica = 6},
+          {.name = "bfloat16_half_widths",
+           .type = kBfloat16,
+           .unit = ActionUnit::kHalfWidths,
+           .first_replica = 6},
           {.name = "fixed", .reset = ResetMode::kFixed},
           {.name = "pool", .reset = ResetMode::kPool, .first_replica = 3}};
 }
@@ -53,16 +56,16 @@ inline wd::Game play(const Environment& environment, const Case& of, Device devi
   RolloutShape shape = RolloutShape::of_roles(spec, kReplicas, device, {of.type});
   if (of.by_seats)
     shape = {.spec = spec,
-             .policies = {"a", "b", "c", "d"},
+             .cast = {{{"a"}, {"b"}, {"c"}, {"d"}},
+                      {{0, 0, 1, 0}, {0, 1, 2, 1}, {0, 3, 1, 0}, {1, 4, 1, 2}, {1, 5, 1, 3}, {1, 6, 1, 2}}},
              .num_envs = kReplicas,
              .device = device,
-             .storage = {of.type},
-             .seats = {{0, 0, 1, 0}, {0, 1, 2, 1}, {0, 3, 1, 0}, {1, 4, 1, 2}, {1, 5, 1, 3}, {1, 6, 1, 2}}};
+             .storage = {of.type}};
   shape.steps = kSteps;
-  shape.state_sizes.assign(shape.policies.size(), 1);  // for `restarted`
+  for (CastPolicy& policy : shape.cast.policies) policy.state_size = 1;  // for `restarted`
   wd::Game game(environment, options_of(of, device), std::move(shape));
   for (std::size_t p = 0; p < game.trajectory().policies().size(); ++p)
-    game.add(std::make_unique<RandomPlayer>(device, p, of.in_half_widths));
+    game.add(std::make_unique<RandomPlayer>(device, p, of.unit));
   game.begin();
   for (int t = 0; t < kSteps; ++t) {
     game.act(t, {.seed = 3, .step = static_cast<std::uint64_t>(t)});

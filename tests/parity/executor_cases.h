@@ -132,7 +132,7 @@ struct Side {
   static RolloutShape shape_of(const Case& c, const Spec& spec, DeviceKind kind) {
     RolloutShape shape = RolloutShape::of_roles(spec, c.num_envs, {kind}, c.stored);
     shape.steps = kSteps;
-    shape.state_sizes.assign(spec.roles.size(), 1);  // for `restarted`
+    for (CastPolicy& policy : shape.cast.policies) policy.state_size = 1;  // for `restarted`
     return shape;
   }
 

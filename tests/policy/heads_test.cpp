@@ -44,7 +44,7 @@ bool is_allowed(const ActionSpace& space, const ModelSettings& model, PolicyOutp
 Policy make_policy(const Head& head, bool separate) {
   Spec spec;
   spec.roles = {{.name = "agent", .observation = {{"o", 4}}, .action = space_of(head.actions == Head::kBox)}};
-  const Trajectory trajectory({spec, {"agent"}, {0}, 2, 2});
+  const Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), 2, 2});
   ModelSettings model = model_of(head.setting);
   model.separate_value = separate;
   return Policy(trajectory.policies()[0], model, 0, 1, 64, {}, kFp32, head.output);

@@ -46,7 +46,7 @@ inline void expect_passes_of_the_cpu(const PassesCase& c) {
   at::Tensor gradients[2], values[2];
   for (const bool cuda : {false, true}) {
     const Device device{cuda ? DeviceKind::kCuda : DeviceKind::kCpu};
-    Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kReplicas, device, {stored}});
+    Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kReplicas, device, {stored}});
     PolicyBuffers& buffers = trajectory.policies()[0];
     Draws draws(5);
     const at::Tensor seen = buffers.observation.narrow(3, 0, 29);

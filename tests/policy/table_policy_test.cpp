@@ -66,8 +66,7 @@ struct Side {
 
   Side(const Case& c, bool as_table, const at::Tensor& table, Precision precision = kFp32)
       : trajectory({spec_of_three_roles(),
-                    names(c),
-                    c.policy_of_role,
+                    Cast::of_roles(spec_of_three_roles(), names(c), c.policy_of_role),
                     kSteps,
                     kReplicas,
                     {c.device},
@@ -263,9 +262,13 @@ TEST(Tables, AreRefusedWhereThereIsNoneOrInBfloat16) {
   Spec spec = spec_of_three_roles();
   const std::vector<std::string> names = {"a"};
   const std::vector<int> roles = {0, 0, 0};
-  EXPECT_THROW(Trajectory({spec, names, roles, 2, 1, {}, {ObservationType::kBfloat16, true}}), UsageError);
+  EXPECT_THROW(
+      Trajectory({spec, Cast::of_roles(spec, names, roles), 2, 1, {}, {ObservationType::kBfloat16, true}}),
+      UsageError);
   spec.table = {};
-  EXPECT_THROW(Trajectory({spec, names, roles, 2, 1, {}, {ObservationType::kFloat32, true}}), UsageError);
+  EXPECT_THROW(
+      Trajectory({spec, Cast::of_roles(spec, names, roles), 2, 1, {}, {ObservationType::kFloat32, true}}),
+      UsageError);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(Box, MoreComponentsThanRandomNumbersAreRefused) {
     Spec spec;
     spec.roles = {{"agent", 1, {{"one"}}, ActionSpace::box(components, -1.0f, 1.0f)}};
     spec.time_limit = 10;
-    Trajectory trajectory({spec, {"agent"}, {0}});
+    Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0})});
     Policy(trajectory.policies()[0], {}, 0, 1, 64, {});
   };
   policy_of(256);

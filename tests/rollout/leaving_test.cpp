@@ -81,7 +81,7 @@ struct ComingsPlayed {
   static RolloutShape shape_of(const Spec& spec) {
     RolloutShape shape = RolloutShape::of_roles(spec, 1);
     shape.steps = kSteps;
-    shape.state_sizes.assign(spec.roles.size(), 1);  // for `restarted`
+    for (CastPolicy& policy : shape.cast.policies) policy.state_size = 1;  // for `restarted`
     return shape;
   }
 

@@ -47,7 +47,7 @@ TEST(Transition, MasksAreWrittenFromTheFlags) {
           {.name = "one", .count = 1, .observation = {{"x", 1}}, .action = ActionSpace::discrete({2})},
           {.name = "many", .count = 3, .observation = {{"x", 1}}, .action = ActionSpace::discrete({2})}}};
   constexpr int kSteps = 9, kEnvs = 5;
-  Trajectory trajectory({spec, {"one", "many"}, {0, 1}, kSteps, kEnvs});
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"one", "many"}, {0, 1}), kSteps, kEnvs});
   at::manual_seed(1);
   const auto draw = [](const at::Tensor& flags) { flags.copy_(at::rand(flags.sizes()) < 0.6); };
   for (const int length : {kSteps, 4}) {
@@ -259,7 +259,8 @@ TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
     options.first_replica = first;
     options.seed = 7;
     Replicas replicas(*setup.environment, options);
-    Trajectory trajectory({replicas.spec(), {"shared"}, {0, 0}, 8, num_envs});
+    Trajectory trajectory(
+        {replicas.spec(), Cast::of_roles(replicas.spec(), {"shared"}, {0, 0}), 8, num_envs});
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < 8; ++t) replicas.step(trajectory.rows(t));
     return std::pair(trajectory.policies()[0].observation.clone(), trajectory.truncated().clone());

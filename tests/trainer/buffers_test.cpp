@@ -144,7 +144,7 @@ TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
   Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3})};
   Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}, {"goals", "", ""}}};
   spec.roles[1].name = "other";
-  const Trajectory trajectory({spec, {"a", "b"}, {0, 1}, 4, 2});
+  const Trajectory trajectory({spec, Cast::of_roles(spec, {"a", "b"}, {0, 1}), 4, 2});
   std::vector<std::string> common;
   trajectory.each_buffer([&](const BufferField& field, const at::Tensor& tensor) {
     if (field.owner != BufferField::kCommon) return;
@@ -162,7 +162,7 @@ TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
   EXPECT_EQ(trajectory.statistics().sizes().vec(), (std::vector<std::int64_t>{4, 2, 2}));
   EXPECT_EQ(trajectory.statistics().scalar_type(), at::kFloat);
   spec.statistics.clear();
-  EXPECT_FALSE(Trajectory({spec, {"a", "b"}, {0, 1}, 4, 2}).statistics().defined());
+  EXPECT_FALSE(Trajectory({spec, Cast::of_roles(spec, {"a", "b"}, {0, 1}), 4, 2}).statistics().defined());
 }
 
 TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
@@ -172,7 +172,7 @@ TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
   for (const std::vector<int>& policies : {std::vector{0, 0}, std::vector{1, 0}}) {
     const std::vector<std::string> names =
         policies[0] == 0 ? std::vector<std::string>{"all"} : std::vector<std::string>{"a", "b"};
-    const RolloutShape shape{spec, names, policies, 4, 2};
+    const RolloutShape shape{spec, Cast::of_roles(spec, names, policies), 4, 2};
     EXPECT_EQ(trajectory_bytes(shape), held_bytes(Trajectory(shape)));
   }
 }

@@ -173,6 +173,9 @@ class CpuEnvironment final : public Environment {
     detail::derive<Env>(team, params_, state);
   }
 
+  bool has_script() const override {
+    return requires(const typename Env::State& s, ScriptedAction& a) { Env::scripted(params_, s, 0, a); };
+  }
   bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const override {
     using State = typename Env::State;
     if constexpr (requires(const State& s, ScriptedAction& a) { Env::scripted(params_, s, 0, a); }) {

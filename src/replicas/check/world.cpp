@@ -99,12 +99,11 @@ World::World(const Environment& environment, int num_envs, std::uint64_t seed, s
 void World::draw_actions(std::uint64_t step) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Role& role = spec_.roles[r];
-    RandomActionsArgs args = random_actions_of(role.action);
+    RandomActionsArgs args = random_actions_of(role.action, seed_, static_cast<std::uint32_t>(r), step);
     args.rows = std::int64_t{num_envs_} * role.count;
     args.bounds = role.action.bounds.data();
     args.action_mask = started_ && role.action_mask ? rows[r].action_mask.data() : nullptr;
     args.action = rows[r].action.data();
-    random_actions_key(seed_, static_cast<std::uint32_t>(r), step, args);
     random_actions({}, args);
   }
 }
