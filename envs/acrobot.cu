@@ -17,6 +17,8 @@ struct Acrobot {
   static constexpr double kLinkComPos1 = 0.5, kLinkComPos2 = 0.5;  // centers of mass, from the upper ends [m]
   static constexpr double kLinkMoi = 1.0;                          // moment of inertia of each link [kg m^2]
 
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     double dt = 0.2;
     double max_vel_1 = 4.0 * wd::kPiDouble, max_vel_2 = 9.0 * wd::kPiDouble;

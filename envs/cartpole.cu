@@ -7,6 +7,8 @@
 #include <wd/env.h>
 
 struct Cartpole {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     double gravity = 9.8, masscart = 1.0, masspole = 0.1, length = 0.5, force_mag = 10.0, tau = 0.02;
     double theta_threshold_radians = 12.0 * 2.0 * wd::kPiDouble / 360.0, x_threshold = 2.4;

@@ -7,6 +7,8 @@
 #include <wd/env.h>
 
 struct ContinuousMountainCar {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     float min_position = -1.2f, max_position = 0.6f, max_speed = 0.07f, goal_position = 0.45f;
     float goal_velocity = 0.0f;

@@ -6,6 +6,8 @@
 #include <wd/env.h>
 
 struct MountainCar {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     double min_position = -1.2, max_position = 0.6, max_speed = 0.07, goal_position = 0.5,
            goal_velocity = 0.0;

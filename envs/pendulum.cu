@@ -5,6 +5,8 @@
 #include <wd/env.h>
 
 struct Pendulum {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     double gravity = 10.0, mass = 1.0, length = 1.0, dt = 0.05, max_speed = 8.0;
     float max_torque = 2.0f;

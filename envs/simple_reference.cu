@@ -23,7 +23,7 @@ struct SimpleReference {
     }
   };
 
-  static constexpr int kAgents = 2, kLandmarks = 3, kWords = 10;
+  static constexpr int kNumAgents = 2, kLandmarks = 3, kWords = 10;
   enum Purpose { kX, kY, kLandmarkX, kLandmarkY, kGoal };  // what each random draw is for
 
   struct State {
@@ -44,7 +44,7 @@ struct SimpleReference {
 
   static wd::Spec spec(const Params& p) {
     return {.roles = {{.name = "agent",
-                       .count = kAgents,
+                       .count = kNumAgents,
                        .observation = {{"own_velocity", 2},
                                        {"landmarks", 2 * kLandmarks},
                                        {"others_goal_color", kLandmarks},
@@ -52,7 +52,7 @@ struct SimpleReference {
                        .action = wd::ActionSpace::discrete({5, kWords}, {"move", "message"})}},
             .time_limit = p.episode_length,
             .statistics = {{"distance", "from an agent to its goal, at the end", "agent"}},
-            .streams = {{"state", wd::StreamSpec::kReplica, {kAgents * kOfAgent + 2 * kLandmarks}}},
+            .streams = {{"state", wd::StreamSpec::kReplica, {kNumAgents * kOfAgent + 2 * kLandmarks}}},
             .drawing = {.left = -1.5,
                         .bottom = -1.5,
                         .right = 1.5,
@@ -63,7 +63,7 @@ struct SimpleReference {
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
-    team.each(kAgents, [=, &s](int i) {
+    team.each(kNumAgents, [=, &s](int i) {
       s.x[i] = random.uniform(i, kX, -1.0f, 1.0f);
       s.y[i] = random.uniform(i, kY, -1.0f, 1.0f);
       s.vx[i] = s.vy[i] = s.distance[i] = 0.0f;
@@ -78,19 +78,19 @@ struct SimpleReference {
   }
 
   WD_FN static void derive(auto& team, const Params&, State& s) {
-    team.each(kAgents, [=, &s](int i) {
+    team.each(kNumAgents, [=, &s](int i) {
       s.goal_x[i] = s.landmark_x[s.goal[i]], s.goal_y[i] = s.landmark_y[s.goal[i]];
     });
   }
 
   WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
-    team.each(kAgents, [=, &s](int i) {
+    team.each(kNumAgents, [=, &s](int i) {
       p.motion.move(a.discrete(i, 0), s.x[i], s.y[i], s.vx[i], s.vy[i]);
       s.message[i] = a.discrete(i, 1);
       const float dx = s.x[i] - s.goal_x[i], dy = s.y[i] - s.goal_y[i];
       s.distance[i] = wd::sqrt(dx * dx + dy * dy);
     });
-    team.each(kAgents, [=, &s, &out](int i) {
+    team.each(kNumAgents, [=, &s, &out](int i) {
       const float guided = s.distance[1 - i], mean = (s.distance[0] + s.distance[1]) / 2.0f;
       out.reward(i) = -(1.0f - p.local_ratio) * mean - p.local_ratio * guided;
     });
@@ -107,7 +107,7 @@ struct SimpleReference {
 
   WD_FN static void observe(auto& team, const Params&, const State& s, wd::Observations obs) {
     constexpr int kGoalAt = 2 + 2 * kLandmarks, kMessageAt = kGoalAt + kLandmarks;
-    team.each_pair(kAgents, kMessageAt + kWords, [=](int i, int k) {
+    team.each_pair(kNumAgents, kMessageAt + kWords, [=](int i, int k) {
       const int other = 1 - i, l = (k - 2) / 2;
       obs(i, k) = k == 0            ? s.vx[i]
                   : k == 1          ? s.vy[i]
@@ -122,7 +122,7 @@ struct SimpleReference {
   // landmarks.
   WD_FN static void streams(auto& team, const Params&, const State& s, wd::Streams rows) {
     float* const row = rows.of_replica<float>(0);
-    team.each_pair(kAgents, kOfAgent, [=](int i, int k) {
+    team.each_pair(kNumAgents, kOfAgent, [=](int i, int k) {
       row[i * kOfAgent + k] = k == 0               ? s.x[i]
                               : k == 1             ? s.y[i]
                               : k == 2             ? s.vx[i]
@@ -131,7 +131,7 @@ struct SimpleReference {
                                                    : one_hot(s.message[i], k - 4 - kLandmarks);
     });
     team.each(kLandmarks, [=](int l) {
-      float* const place = row + kAgents * kOfAgent + 2 * l;
+      float* const place = row + kNumAgents * kOfAgent + 2 * l;
       place[0] = s.landmark_x[l], place[1] = s.landmark_y[l];
     });
   }

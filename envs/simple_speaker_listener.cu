@@ -9,6 +9,8 @@
 #include "particles.h"
 
 struct SimpleSpeakerListener {
+  static constexpr int kNumAgents = 2;
+
   struct Params {
     int episode_length = 25;
     bool one_role = false;

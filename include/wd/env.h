@@ -18,6 +18,8 @@
 //         field("x", x), field("caught", caught), field("food_x", food_x, p.num_food);
 //       }
 //     };
+//     // Optional: the number of agents, if parameters do not change it; a GPU's compiler then takes a third.
+//     static constexpr int kNumAgents = 2;
 //     static wd::Spec spec(const Params&);
 //     WD_FN static void reset  (auto& team, const Params&, State&, wd::Random);
 //     WD_FN static void step   (auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&);

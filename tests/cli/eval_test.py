@@ -239,6 +239,13 @@ def test_opponents(tag_run, opponent):
     assert result["roles"]["runner"]["trained"]["statistics"]["survival"]["mean"] > 0
 
 
+def test_another_run_is_an_opponent_too(tag_run):
+    result, plain = evaluate(tag_run, "--episodes", 10, "--opponent", tag_run), evaluate(tag_run, "--episodes", 10, "--policy", "tagger=self")
+    assert result["roles"]["tagger"]["trained"]["players"] == {"tagger": "trained", "runner": str(tag_run)}
+    for role in ("tagger", "runner"):  # it plays as it plays with itself
+        assert result["roles"][role]["trained"]["returns"] == plain["returns"]
+
+
 def test_networks_over_agents_play_with_other_numbers_of_them(tag_run):
     assert evaluate(tag_run, "--episodes", 2, "--set", "env.num_runners=9")["statistics"]["survival"]["mean"] > 0
 
@@ -264,7 +271,7 @@ def test_text_for_people(tag_run):
     (["--policy", "tager=random"], 'did you mean "tagger"?'),
     (["--policy", "tagger"], "must be NAME=PLAYER"),
     (["--policy", "tagger=scriptd"], 'did you mean "scripted"?'),
-    (["--opponent", "trained"], "must be one of random, scripted"),
+    (["--opponent", "scriptd"], 'did you mean "scripted"?'),
     (["--opponent", "random", "--policy", "tagger=random"], "both choose the players"),
     (["--episodes", "0"], "--episodes 0: must be"),
     (["--seed", "-1"], "--seed -1: must be"),
@@ -275,7 +282,7 @@ def test_text_for_people(tag_run):
     (["--set", "policy.tagger.gamma=0.5"], "has no effect on an evaluation; it takes env.KEY, trainer.precision and trainer.observations"),
     (["--set", "env.reset=given", "--starts", "fresh"], "env.starts"),
     (["base"], "eval plays one run: give base or --run "),
-    (["--policy", "tagger=x"], "is none of trained, random, scripted, and no folder of a run or a checkpoint\n"),
+    (["--policy", "tagger=x"], "is none of self, random, scripted, and no folder of a run or a checkpoint\n"),
 ])
 def test_wrong_input(tag_run, arguments, message):
     done = wdtrain("eval", "--run", tag_run, *arguments)

@@ -166,7 +166,7 @@ void expect_order_does_not_matter(const typename Env::Params& params, int choice
         }
       }
       reference.step(actions);
-      other.step_with(detail::OrderedTeam(t, order), actions);
+      other.step_with(detail::CheckTeam(t, order), actions);
       ASSERT_EQ(reference.block(), other.block()) << "step " << t;
       for (int i = 0; i < agents; ++i) {
         ASSERT_EQ(reference.observation(i), other.observation(i)) << "step " << t << ", agent " << i;

@@ -45,9 +45,12 @@ def test_training_learns_the_same_with_and_without(tmp_path):
     assert sorted(page.name for page in (tmp_path / "evaluated" / "rollouts").iterdir()) == ["iteration_4.html", "iteration_8.html"]
 
 
-@pytest.mark.parametrize("opponent", ["none", "random", "scripted", "both"])
+@pytest.mark.parametrize("opponent", ["none", "random", "scripted", "both", "a run"])
 def test_the_last_evaluation_is_what_eval_says_of_the_run(tmp_path, opponent):
     run = tmp_path / "run"
+    if opponent == "a run":
+        opponent = str(tmp_path / "other")
+        output(*TAG, "--total_steps", 80, "--run_dir", opponent)
     output(*TAG, *EVERY_3, "--total_steps", 80 * 4, "--set", f"eval.opponent={opponent}", "--set", "eval.seed=7", "--run_dir", run)
     last = evaluated(run)[-1]
     assert last["iteration"] == 4

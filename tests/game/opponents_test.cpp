@@ -102,6 +102,10 @@ TEST(Opponents, AreDrawnAsOftenAsTheyAreListed) {
   near(shares(concat("opponents.runner=[self, self, ", a, ", self]")), {0.75, 0.25, 0.0});
   near(shares(concat("opponents.runner=[", a, ", ", b, ", ", b, "]"), {"policy.runner.to_train=false"}),
        {0.0, 1 / 3.0, 2 / 3.0});
+  near(shares("opponents.runner=[random, scripted, random]"), {0.25, 0.5, 0.25});
+  near(shares(concat("opponents.runner=[self, random, {run: ", a, ", share: 0.2}]")), {0.4, 0.4, 0.2});
+  near(shares("opponents.runner=[{player: random, share: 0.7}, {player: self, share: 0.3}]"),
+       {0.3, 0.7, 0.0});
 }
 
 TEST(Opponents, RowsOfTheirsAreNoTransitions) {
@@ -131,9 +135,9 @@ TEST(Opponents, ActAsTheyDoAlone) {
   Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   const PolicyBuffers& runner = trainer.trajectory().policies()[1];
-  const OpponentList opponents = find_opponents(setup.config, spec, setup.config.policies[1]);
+  const OpponentList opponents = find_opponents(setup.config, *setup.environment, setup.config.policies[1]);
   for (int k = 1; k <= 2; ++k) {
-    const FrozenPolicy& frozen = opponents.frozen[static_cast<std::size_t>(k - 1)];
+    const FrozenPolicy& frozen = *opponents.others[static_cast<std::size_t>(k - 1)].frozen;
     RolloutShape shape = RolloutShape::of(spec, setup.config, kReplicas);
     for (CastPolicy& policy : shape.cast.policies) policy.opponents = policy.state_size = 0;
     shape.cast.policies[1].state_size = frozen.settings.model.state_size();
@@ -149,6 +153,80 @@ TEST(Opponents, ActAsTheyDoAlone) {
     EXPECT_TRUE(at::equal(buffers.action.masked_select(plays), runner.action.masked_select(plays)))
         << "opponent " << k;
   }
+}
+
+// What each replica did is played again from the same start, beside players that act in all replicas.
+TEST(Opponents, RandomAndScriptedOnesActAsTheyDoAlone) {
+  const Experiment setup = setup_with("opponents.runner=[random, scripted]");
+  Trainer trainer(setup.config, *setup.environment, {});
+  ReplicasOptions options = replicas_options(setup.config, {});
+  options.staggered = true;
+  RolloutShape shape = RolloutShape::of(setup.environment->spec(), setup.config, kReplicas);
+  shape.cast.policies[1].opponents = 0;
+  Game again(*setup.environment, options, shape);
+  OutsidePlayer* played[2];
+  for (OutsidePlayer*& player : played) {
+    auto one = std::make_unique<OutsidePlayer>();
+    player = one.get();
+    again.add(std::move(one));
+  }
+  const std::unique_ptr<Player> alone[] = {player_without_policy(PlayerSpec::kRandom, again, 1, {}),
+                                           player_without_policy(PlayerSpec::kScripted, again, 1, {})};
+  PolicyBuffers& runner = again.trajectory().policies()[1];
+  std::int64_t rows[2] = {};
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    trainer.iterate();
+    again.begin();
+    for (int t = 0; t < kSteps; ++t) {
+      const Player::Draw draw{.seed = 1, .step = i * kSteps + static_cast<std::uint64_t>(t)};
+      const PolicyBuffers& of = trainer.trajectory().policies()[1];
+      for (int k = 0; k < 2; ++k) {
+        alone[k]->act(runner, t, draw);
+        const at::Tensor plays = of.opponent[t].eq(k + 1).view({kReplicas, 1, 1});
+        rows[k] += plays.sum().item<std::int64_t>();
+        EXPECT_TRUE(at::equal(runner.action[t].masked_select(plays), of.action[t].masked_select(plays)))
+            << "opponent " << k << " in step " << t << " of rollout " << i;
+      }
+      for (std::size_t p = 0; p < 2; ++p) played[p]->set(trainer.trajectory().policies()[p].action[t]);
+      again.act(t, draw);
+      again.step(t);
+    }
+  }
+  EXPECT_GT(rows[0], 300);
+  EXPECT_GT(rows[1], 300);
+}
+
+// A policy writes half-widths from the middle, so the others' actions are turned into them.
+TEST(Opponents, ContinuousActionsReachTheEnvironmentAsTheyWereDrawn) {
+  const Experiment setup = make_setup(
+      "pendulum", {"trainer.num_envs=24", "trainer.train_batch_size=384", "opponents={shared: [random]}"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  trainer.iterate();
+  const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
+  const Bounds& torque = buffers.action_space.bounds[0];
+  PolicyBuffers drawn = buffers;
+  drawn.action = at::zeros_like(buffers.action);
+  for (int t = 0; t < kSteps; ++t) {
+    EXPECT_EQ(RandomPlayer({}, 0).act(drawn, t, {.seed = 1, .step = static_cast<std::uint64_t>(t)}),
+              ActionUnit::kEnvironment);
+    for (int e = 0; e < 24; ++e) {
+      if (buffers.opponent[t][e].item<int>() == 0) continue;
+      EXPECT_NEAR(buffers.action[t][e][0][0].item<float>() * torque.high,
+                  drawn.action[t][e][0][0].item<float>(), 1e-5);
+    }
+  }
+  EXPECT_EQ(buffers.unit, ActionUnit::kHalfWidths);
+}
+
+TEST(Opponents, AreNotLeftOutByALoopOfOnesOwn) {
+  const Experiment setup = setup_with("opponents.runner=[random]");
+  const Spec spec = setup.environment->spec();
+  EXPECT_THAT(usage_error_of([&] { Trajectory(spec, setup.config, kReplicas, {}); }),
+              HasSubstr("opponents.runner: this loop has no players"));
+  Game game(*setup.environment, replicas_options(setup.config, {}),
+            RolloutShape::of(spec, setup.config, kReplicas));
+  for (std::size_t p = 0; p < 2; ++p) game.add(std::make_unique<RandomPlayer>(Device(), p));
+  EXPECT_THAT(usage_error_of([&] { game.begin(); }), HasSubstr("policy runner has opponents"));
 }
 
 TEST(Opponents, ReturnsAreOfEpisodesThatThePolicyPlaysItself) {
@@ -185,7 +263,8 @@ TEST(Opponents, MistakesAreNamed) {
     const Experiment setup = setup_with(concat("opponents.", policy, "=[\"", entry, "\"]"));
     return usage_error_of([&] { Trainer(setup.config, *setup.environment, {}); });
   };
-  EXPECT_EQ(fault("runner", "nowhere"), "nowhere: there is no such folder of a run or a checkpoint");
+  EXPECT_EQ(fault("runner", "nowhere"),
+            "nowhere: is none of self, random, scripted, and no folder of a run or a checkpoint");
   EXPECT_EQ(fault("runner", other), concat(other, ": is a run of cartpole, and this game is tag_gridworld"));
   EXPECT_THAT(fault("runner", large), HasSubstr("'runner' observes"));
   EXPECT_THAT(fault("runner", large), HasSubstr("the spaces must be the same"));

@@ -71,11 +71,11 @@ def test_evaluations_in_training_are_called_by_team(tmp_path):
     assert {"eval/a/return", "eval/b/return", "eval/runner/return"} <= set(evaluated[-1])
 
 
-@pytest.mark.parametrize("game", ["teams", "opponents"])
+@pytest.mark.parametrize("game", ["teams", "opponents", "[random, self]", "[scripted]"])
 def test_training_goes_on_to_the_same_bits(game, teams, recurrent, tmp_path):
     other = train(tmp_path / "other", *ROLES)
-    listed = f"opponents.runner=[{other}, {recurrent}, '{teams}:runner', {other}/checkpoints/best, self]"
-    policies = TEAMS if game == "teams" else [*ROLES, "--set", listed]
+    listed = game if game[0] == "[" else f"[{other}, {recurrent}, '{teams}:runner', {other}/checkpoints/best, self]"
+    policies = TEAMS if game == "teams" else [*ROLES, "--set", f"opponents.runner={listed}"]
     whole = train(tmp_path / "whole", *policies, steps=640)
     half = tmp_path / "half"
     shutil.copytree(whole, half, symlinks=True)
@@ -101,6 +101,17 @@ def test_any_number_of_workers_draws_the_same_opponents(recurrent, tmp_path):
         assert all((a == b).all() for a, b in zip(one, other))
 
 
+@pytest.mark.parametrize("listed", ["random", "scripted"])
+def test_any_number_of_workers_plays_the_same_first_rollout(listed, tmp_path):
+    def state(workers):
+        folder = train(tmp_path / str(workers), *ROLES, "--set", f"opponents.runner=[{listed}]", "--set", "policy.runner.to_train=false",
+                       "--num_workers", workers, steps=64)
+        return load_file(folder / "checkpoints" / "latest" / "replicas.safetensors")["blocks"]
+
+    one = state(1)
+    assert (one == state(2)).all() and (one == state(4)).all()
+
+
 def test_a_run_plays_against_another(teams, recurrent, tmp_path):
     result = evaluate(teams, "--policy", f"runner={recurrent}")
     assert result["players"]["runner"] == str(recurrent)
@@ -122,7 +133,7 @@ def test_players_that_cannot_be_are_refused(teams, tmp_path):
         return done.stderr.strip()
 
     assert refusal("--policy", "runner=runs/nowhere") == \
-        "error: --policy runner=runs/nowhere: is none of trained, random, scripted, and no folder of a run or a checkpoint"
+        "error: --policy runner=runs/nowhere: is none of self, random, scripted, and no folder of a run or a checkpoint"
     assert refusal("--policy", "runer=random") == "error: --policy runer=random: no role or policy 'runer'; did you mean \"runner\"?"
     assert refusal("--policy", f"runner={cartpole}") == f"error: --policy runner={cartpole}: is a run of cartpole, and this game is tag_gridworld"
     assert refusal("--policy", f"runner={teams}:c") == f"error: --policy runner={teams}:c: there is no policy 'c', but a, b, runner"
@@ -224,22 +235,36 @@ def test_warpdrives_map_of_agents_is_read(tmp_path):
 
 
 def test_a_printed_configuration_reads_back(teams):
-    once = output(*SMALL, *TEAMS, "--set", f"opponents.runner=[self, {teams}]", "--print_config")
+    once = output(*SMALL, *TEAMS, "--set", f"opponents.runner=[self, random, {{run: {teams}, share: 0.2}}]", "--print_config")
     again = yaml.safe_load(once)
-    assert again["opponents"] == {"a": [], "b": [], "runner": ["self", str(teams)]}
+    assert again["opponents"] == {"a": [], "b": [], "runner": ["self", "random", {"player": str(teams), "share": 0.2}]}
     assert again["policy"]["a"]["agents"] == ["tagger 0", "tagger 2-3"]
     file = teams / "printed.yaml"
     file.write_text(once)
     assert yaml.safe_load(output("--config", file, "--print_config")) == again
 
 
-def test_opponents_that_cannot_be_are_refused_before_training(teams):
+def test_opponents_that_cannot_be_are_refused_before_training(teams, tmp_path):
     def refusal(setting, *more):
         done = wdtrain(*SMALL, *TEAMS, "--set", setting, *more, "--print_config")
         assert done.returncode == 2
         return done.stderr.strip()
 
     assert refusal("opponents.runner=[runs/nowhere]") == \
-        "error: --set: opponents.runner = [runs/nowhere]: runs/nowhere: there is no such folder of a run or a checkpoint"
+        "error: --set: opponents.runner = [runs/nowhere]: runs/nowhere: is none of self, random, scripted, and no folder of a run or a checkpoint"
+    assert refusal("opponents.runner=[scriptd]").endswith('did you mean "scripted"?')
+    assert refusal("opponents.runner=[{player: random, share: 1.5}]") == "error: --set: opponents.runner.share = 1.5: must be in (0, 1]"
+    assert "the shares add up to 1, which leaves nothing for players without a share" in refusal("opponents.runner=[{player: random, share: 1}]")
+    assert "the shares add up to 0.5, and not to 1" in refusal("opponents.runner=[{player: random, share: 0.5}]", "--set", "policy.runner.to_train=false")
+    assert 'opponents.runner.shar: unknown key; did you mean "share"?' in refusal("opponents.runner=[{player: random, shar: 1}]")
+    assert "must name a player" in refusal("opponents.runner=[{share: 0.5}]")
+    done = wdtrain("--env", "cartpole", "--set", "opponents.shared=[scripted]", "--print_config")
+    assert "opponents.shared = [scripted]: environment cartpole has no scripted player" in done.stderr
+    unsaved = shutil.copytree(teams, tmp_path / "unsaved", symlinks=True)
+    shutil.rmtree(unsaved / "weights")
+    assert refusal(f"opponents.runner=[{unsaved}]").endswith(f"has not saved weights: name {unsaved}/checkpoints/latest")
+    (unsaved / "weights").mkdir()
+    (unsaved / "weights" / "runner.safetensors").write_bytes(b"\x00" * 300)
+    assert f"{unsaved}/weights/runner.safetensors: " in refusal(f"opponents.runner=[{unsaved}]")
     assert 'opponents.tagger: unknown key' in refusal(f"opponents.tagger=[{teams}]")
-    assert "must be a list of words" in refusal(f"opponents.runner={teams}")
+    assert "must be a list of players" in refusal(f"opponents.runner={teams}")

@@ -3,6 +3,8 @@
 #include <wd/env.h>
 
 struct Aim {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     float first = 0.3f, second = 0.4f;
     void describe(auto&& field) {

@@ -5,6 +5,8 @@
 
 struct FewLegal {
   static constexpr int kEnd = 4;
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     int never = 30;
     void describe(auto&& field) { field("never", never, {0, 1000}, "choices that are never legal"); }

@@ -3,6 +3,8 @@
 #include <wd/env.h>
 
 struct Geometric {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     float end = 0.01f;
     int limit = (1 << 24) - 1;

@@ -6,6 +6,8 @@
 struct KeyDoor {
   static constexpr int kSide = 6, kWall = 3;
 
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     int episode_length = 60, padding = 0;
     double scale = 1.0;

@@ -3,6 +3,8 @@
 #include <wd/env.h>
 
 struct Pennies {
+  static constexpr int kNumAgents = 2;
+
   struct Params {
     float win = 1.0f, big_win = 2.0f;
     void describe(auto&& field) {

@@ -6,6 +6,8 @@
 struct PointMass {
   static constexpr float kDecay = 0.8f, kPush = 0.02f;  // of the speed per step; of a force of 1
 
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     double scale = 1.0;
     int episode_length = 100;

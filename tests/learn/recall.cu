@@ -2,6 +2,8 @@
 #include <wd/env.h>
 
 struct Recall {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     int wait = 4;
     void describe(auto&& field) { field("wait", wait, {1, 1000}, "steps between cue and question"); }

@@ -2,6 +2,8 @@
 #include <wd/env.h>
 
 struct Scales {
+  static constexpr int kNumAgents = 1;
+
   struct Params {
     float small = 0.01f, large = 100.0f, offset = 300.0f;
     void describe(auto&& field) {

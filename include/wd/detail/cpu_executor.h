@@ -2,8 +2,6 @@
 // wd_add_environment().
 #pragma once
 
-#include <thread>
-
 #include "wd/detail/check_teams.h"
 #include "wd/detail/layout.h"
 #include "wd/detail/parallel.h"
@@ -102,6 +100,10 @@ class CpuEnvironment final : public Environment {
     const Spec spec = Env::spec(params_);
     if (!spec.streams.empty() && requires { &WithOptional<Env>::streams; })  // has none of that name
       throw UsageError("the environment declares streams (Spec::streams) and has no function streams()");
+    if constexpr (requires { Env::kNumAgents; })
+      if (spec.num_agents() != Env::kNumAgents)
+        throw UsageError(concat("the environment has kNumAgents = ", Env::kNumAgents, ", and roles of ",
+                                spec.num_agents(), " agents"));
     return spec;
   }
   StateLayout layout() const override { return make_layout<Env>(params_, spec()); }
@@ -136,19 +138,10 @@ class CpuEnvironment final : public Environment {
       // different results.
       std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff,
                   scratch.size() * sizeof(scratch[0]));
-      const auto go = [&](auto team) {
+      CheckTeam::play(t, order, [&](CheckTeam& team) {
         advance<Env>(team, params_, slots_of<Env>(layout), view, shape_of(layout), e, block,
                      reinterpret_cast<std::byte*>(scratch.data()));
-      };
-      if (order == PhaseOrder::kThreads) {
-        constexpr int kThreads = 3;
-        ThreadTeamMemory memory(kThreads);
-        std::vector<std::jthread> threads;
-        for (int rank = 0; rank < kThreads; ++rank)
-          threads.emplace_back([&, rank] { go(ThreadTeam(t, rank, kThreads, memory)); });
-      } else {
-        go(OrderedTeam(t, order));
-      }
+      });
     }
   }
 
@@ -160,8 +153,8 @@ class CpuEnvironment final : public Environment {
     Staging staging =
         Staging::at(reinterpret_cast<std::byte*>(own.data()), layout.num_agents, layout.action_width);
     staging.rewards = memory.reward;
-    OrderedTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(view.blocks)), PhaseOrder::kForward,
-                     &memory);
+    CheckTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(view.blocks)), PhaseOrder::kForward,
+                   &memory);
     advance<Env>(team, params_, state, view, shape_of(layout), staging, 0, view.blocks);
   }
 

@@ -288,15 +288,19 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
 template <typename Env>
 void step_on_cuda(const void* params, const StateLayout& layout, const StepView& view, void* stream) {
   const auto& p = *static_cast<const typename Env::Params*>(params);
-  switch (tile_of(layout.num_agents)) {
-    case 0:
-      return launch_step<Env, 0>(p, layout, view, stream);
-    case 32:
-      return launch_step<Env, 32>(p, layout, view, stream);
-    case 8:
-      return launch_step<Env, 8>(p, layout, view, stream);
-    default:
-      return launch_step<Env, 1>(p, layout, view, stream);
+  if constexpr (requires { Env::kNumAgents; }) {  // the other widths are not compiled
+    return launch_step<Env, tile_of(Env::kNumAgents)>(p, layout, view, stream);
+  } else {
+    switch (tile_of(layout.num_agents)) {
+      case 0:
+        return launch_step<Env, 0>(p, layout, view, stream);
+      case 32:
+        return launch_step<Env, 32>(p, layout, view, stream);
+      case 8:
+        return launch_step<Env, 8>(p, layout, view, stream);
+      default:
+        return launch_step<Env, 1>(p, layout, view, stream);
+    }
   }
 }
 
