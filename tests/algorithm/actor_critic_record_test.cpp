@@ -77,8 +77,8 @@ TEST_P(ActorCriticRecords, Iterations) {
   Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, settings.algorithm->traits().output,
                 {settings.algorithm->traits().critics, settings.model.quantiles});
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
-  EXPECT_FALSE(learner.wants_values());
-  EXPECT_FALSE(learner.can_be_undone());
+  EXPECT_FALSE(learner.algorithm().wants_values());
+  EXPECT_FALSE(learner.algorithm().can_be_undone());
   TrainingClock clock({});
   Record record;
   record.add("before.", policy, policy.parameters());
@@ -102,7 +102,7 @@ TEST_P(ActorCriticRecords, Iterations) {
     record.add(prefix + "after.", policy, policy.parameters());
     add_critics(record, prefix + "after.", policy);
     record_learned(record, prefix, i, learner);
-    for (const NamedTensor& named : learner.state())
+    for (const NamedTensor& named : learner.algorithm().state())
       if (named.name == "log_temperature") record.add(prefix + named.name, named.tensor[0]);
   }
   std::string heads;

@@ -62,8 +62,8 @@ TEST_P(DqnRecords, Iterations) {
   Draws draws(8);
   Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, PolicyOutput::kValues);
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
-  EXPECT_FALSE(learner.wants_values());
-  EXPECT_FALSE(learner.can_be_undone());
+  EXPECT_FALSE(learner.algorithm().wants_values());
+  EXPECT_FALSE(learner.algorithm().can_be_undone());
   TrainingClock clock({});
   Record record;
   record.add("before.", policy, policy.parameters());

@@ -62,7 +62,7 @@ TEST_P(QRecords, AnUpdate) {
   record_order(record, spec, pqn, {});
   ASSERT_TRUE(update({&learner, 1}, clock));
   record.add("after.", policy, policy.parameters());
-  for (const auto& [name, value] : learner.metrics())
+  for (const auto& [name, value] : learner.algorithm().metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));
   std::string heads;
   for (const int n : c.heads) heads += std::to_string(n) + " ";

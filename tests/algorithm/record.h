@@ -191,9 +191,9 @@ inline void play(Record& record, const std::string& prefix, int i, Policy& polic
 
 // Measurements and priorities after the update of iteration i.
 inline void record_learned(Record& record, const std::string& prefix, int i, const Learner& learner) {
-  for (const auto& [name, value] : learner.metrics())
+  for (const auto& [name, value] : learner.algorithm().metrics())
     record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
-  for (const NamedTensor& named : learner.memory(i + 1))
+  for (const NamedTensor& named : learner.algorithm().memory(i + 1))
     if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
 }
 

@@ -216,7 +216,7 @@ TensorMetadata metadata_of(const Case& c) {
 void record_statistics(Record& record, const std::string& prefix, const Policy& policy,
                        const Learner& learner) {
   for (const NamedTensor& named : policy.statistics()) record.add(prefix + named.name, named.tensor);
-  for (const NamedTensor& named : learner.state())
+  for (const NamedTensor& named : learner.algorithm().state())
     if (named.name.starts_with("reward_")) record.add(prefix + named.name, named.tensor);
 }
 
@@ -267,7 +267,7 @@ TEST_P(Records, AnUpdate) {
   Record record;
   record.add("before.", policy, policy.parameters());
   Learner learner({&policy, 1}, trajectory, 0, c.settings, kSeed);
-  for (const NamedTensor& named : learner.state()) {
+  for (const NamedTensor& named : learner.algorithm().state()) {
     if (named.name == "reward_sums")
       named.tensor.copy_(at::tensor(draws.uniforms(kEnvs * kAgents, -3.0f, 3.0f)).view({kEnvs, kAgents}));
     if (named.name == "reward_moments") named.tensor.copy_(at::tensor({30.0, 0.5, 4.0}, at::kDouble));
@@ -297,7 +297,7 @@ TEST_P(Records, AnUpdate) {
   ASSERT_TRUE(update({&learner, 1}, clock_then()));
   record.add("after.", policy, policy.parameters());
   record_statistics(record, "statistics_after.", policy, learner);
-  for (const auto& [name, value] : learner.metrics())
+  for (const auto& [name, value] : learner.algorithm().metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));
   record.write(record_folder() / (c.name + ".safetensors"), metadata_of(c));
 }

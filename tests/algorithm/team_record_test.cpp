@@ -104,7 +104,7 @@ TEST_P(RolloutTeams, AnUpdate) {
   record_order(record, spec_, pqn, {});
   ASSERT_TRUE(update({&learner, 1}, clock));
   record.add("after.", policy, policy.parameters());
-  for (const auto& [name, value] : learner.metrics())
+  for (const auto& [name, value] : learner.algorithm().metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));
   record.write(record_folder() / (GetParam().name + ".safetensors"),
                {{"heads", heads()},
