@@ -1,4 +1,5 @@
-// particles.h: how agents move in those games of mpe2 in which nothing collides.
+// particles.h: how agents move in those games of mpe2 in which nothing collides, and what they see in those in
+// which they do.
 #pragma once
 
 #include <wd/env.h>
@@ -34,5 +35,21 @@ struct Motion {
     return wd::abs(miss_x) > wd::abs(miss_y) ? (miss_x < 0.0f ? 1 : 2) : (miss_y < 0.0f ? 3 : 4);
   }
 };
+
+// What an agent sees: two numbers.
+struct Pair {
+  float x, y;
+  WD_FN float operator()(int k) const { return k == 0 ? x : y; }
+};
+
+// Pair c of agent i's observation: its velocity, its position, and from there the landmarks and then the other
+// agents, in order of id.
+WD_FN Pair seen(const auto& s, int landmarks, int i, int c) {
+  if (c == 0) return {s.vx[i], s.vy[i]};
+  if (c == 1) return {s.x[i], s.y[i]};
+  const int l = c - 2, k = l - landmarks, j = k < i ? k : k + 1;
+  return {(l < landmarks ? s.landmark_x[l] : s.x[j]) - s.x[i],
+          (l < landmarks ? s.landmark_y[l] : s.y[j]) - s.y[i]};
+}
 
 }  // namespace particles

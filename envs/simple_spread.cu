@@ -5,11 +5,11 @@
 // actor-critic for mixed cooperative-competitive environments", NeurIPS 2017). Constants and the order of
 // operations are those of mpe2's simple_spread_v3 (tests/envs/simple_spread_oracle_test.py).
 // docs/games.md lists the differences.
-#include <wd/env.h>
-
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "particles.h"
 
 struct SimpleSpread {
   struct Params {
@@ -137,9 +137,7 @@ struct SimpleSpread {
     });
   }
 
-  // Pairs of agents exchange their landmarks while that makes the sum of squared distances smaller. Each
-  // agent looks three steps ahead, since a push moves it from the second step on, and pushes along the axis
-  // of the larger miss if that makes the miss smaller.
+  // Pairs of agents exchange their landmarks while that makes the sum of squared distances smaller.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     std::vector<int> target(static_cast<std::size_t>(p.num_agents));
     std::iota(target.begin(), target.end(), 0);
@@ -153,25 +151,15 @@ struct SimpleSpread {
       }
     }
     const int l = target[static_cast<std::size_t>(agent)];
-    const float kept = 1.0f - p.damping, coast = p.dt * (1.0f + kept + kept * kept);
-    const float dx = s.landmark_x[l] - s.x[agent] - coast * s.vx[agent],
-                dy = s.landmark_y[l] - s.y[agent] - coast * s.vy[agent];
-    const float push = p.acceleration * p.dt * p.dt * (1.0f + kept);  // how far one carries by then
-    if (wd::max(wd::abs(dx), wd::abs(dy)) <= 0.5f * push) return;
-    action.discrete(0, wd::abs(dx) > wd::abs(dy) ? (dx < 0.0f ? 1 : 2) : (dy < 0.0f ? 3 : 4));
+    action.discrete(
+        0, particles::Motion{p.acceleration, p.dt, p.damping}.toward(
+               s.landmark_x[l] - s.x[agent], s.landmark_y[l] - s.y[agent], s.vx[agent], s.vy[agent]));
   }
 
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     const int agents = p.num_agents, landmarks = p.num_agents;
-    team.write_parts(obs, agents, 2 + landmarks + agents - 1, 2, [=](int i, int c) {
-      float x = c == 0 ? s.vx[i] : s.x[i], y = c == 0 ? s.vy[i] : s.y[i];
-      if (c >= 2) {
-        const int l = c - 2, k = l - landmarks, j = k < i ? k : k + 1;  // others in order of id
-        x = (l < landmarks ? s.landmark_x[l] : s.x[j]) - x;
-        y = (l < landmarks ? s.landmark_y[l] : s.y[j]) - y;
-      }
-      return [=](int k) { return k == 0 ? x : y; };
-    });
+    team.write_parts(obs, agents, 2 + landmarks + agents - 1, 2,
+                     [=](int i, int c) { return particles::seen(s, landmarks, i, c); });
   }
 
   // The whole state: x of all agents, then y and the velocities; then x and y of all landmarks.

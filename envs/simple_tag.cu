@@ -5,7 +5,7 @@
 // for mixed cooperative-competitive environments", NeurIPS 2017). The constants, the order of operations and
 // the observation layout are those of JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py).
 // docs/games.md lists the differences from PettingZoo's version.
-#include <wd/env.h>
+#include "particles.h"
 
 struct SimpleTag {
   struct Params {
@@ -187,15 +187,8 @@ struct SimpleTag {
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     const int agents = p.num_adversaries + p.num_good_agents, landmarks = p.num_landmarks;
     const int pairs = 2 + landmarks + agents - 1;
-    team.write_parts(obs, agents, pairs, 2, [=](int i, int c) {
-      float x = c == 0 ? s.vx[i] : s.x[i], y = c == 0 ? s.vy[i] : s.y[i];
-      if (c >= 2) {
-        const int l = c - 2, k = l - landmarks, j = k < i ? k : k + 1;  // others in order of id
-        x = (l < landmarks ? s.landmark_x[l] : s.x[j]) - x;
-        y = (l < landmarks ? s.landmark_y[l] : s.y[j]) - y;
-      }
-      return [=](int k) { return k == 0 ? x : y; };
-    });
+    team.write_parts(obs, agents, pairs, 2,
+                     [=](int i, int c) { return particles::seen(s, landmarks, i, c); });
     team.each(p.num_adversaries, [=](int i) {
       const wd::ObservationRow velocity = obs.row(i) + 2 * pairs;
       velocity[0] = s.vx[agents - 1], velocity[1] = s.vy[agents - 1];

@@ -80,7 +80,9 @@ class Algorithm {
 
   // Updates do nothing, on all ranks, if this number, in device memory, is not 0 on any rank when they begin.
   virtual void set_skip_flag(const std::int64_t* failed) = 0;
-  // Throws like Learner::check(). All ranks.
+  // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
+  // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,
+  // update() itself throws in the same way. Synchronizes on CUDA. All ranks.
   virtual void check() const = 0;
 
   // Everything that the next iteration depends on, besides the policy's parameters: its own tensors, not
@@ -130,33 +132,8 @@ class Learner {
   void begin_rollout(const TrainingClock& clock) { algorithm_->begin_rollout(clock); }
   // For Policy::ActOptions.
   const ExplorationNumbers* exploration() const { return algorithm_->exploration(); }
-  bool wants_values() const { return algorithm_->wants_values(); }
-  int stage(std::int64_t iteration) const { return algorithm_->stage(iteration); }
-  bool can_be_undone() const { return algorithm_->can_be_undone(); }
-
-  // Updates do nothing, on all ranks, if *failed, on the device, is not 0 on any rank when they begin.
-  void set_skip_flag(const std::int64_t* failed) { algorithm_->set_skip_flag(failed); }
-  // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
-  // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,
-  // update() itself throws in the same way. Synchronizes on CUDA. All ranks.
-  void check() const { algorithm_->check(); }
-
-  // For tests: the next update finds NaN in the tensor named "loss" or "gradient".
-  void poison_next(const std::string& tensor) { algorithm_->poison_next(tensor); }
-
-  // The algorithm's state, such as an optimizer's moments: its own tensors, not copies.
-  std::vector<NamedTensor> state() const { return algorithm_->state(); }
-  void state_changed() { algorithm_->state_changed(); }
-  void weights_changed() { algorithm_->weights_changed(); }
-  // The same for what it remembers of former rollouts.
-  std::vector<NamedTensor> memory(std::int64_t iteration) const { return algorithm_->memory(iteration); }
-  std::string memory_fault(std::int64_t iteration) const { return algorithm_->memory_fault(iteration); }
-  void memory_changed() { algorithm_->memory_changed(); }
-  void forget(std::int64_t iteration) { algorithm_->forget(iteration); }
-
-  // Measurements of the last update, under the names of metrics.h. Synchronizes on CUDA.
-  std::vector<std::pair<std::string, double>> metrics() const { return algorithm_->metrics(); }
-  std::string warning() const { return algorithm_->warning(); }
+  // Whose state, memory and measurements are the learner's.
+  Algorithm& algorithm() const { return *algorithm_; }
 
  private:
   friend void prepare(std::span<Learner> learners);

@@ -12,29 +12,48 @@
 
 namespace wd {
 
-// Settings of the algorithms that learn from one rollout and then discard it.
-class OnPolicySettings : public AlgorithmSettings {
+// The settings of Adam and of the gradient that it follows.
+class OptimizerSettings : public AlgorithmSettings {
  public:
   Schedule lr = 1e-3;
+  bool clip_grad_norm = true;
+  Schedule max_grad_norm = 10.0;
+  double adam_epsilon = 1e-8;
+
+  bool operator==(const OptimizerSettings&) const = default;
+  Schedule& learning_rate() override { return lr; }
+
+ protected:
+  // Users see the learning rate first, and the rest after the algorithm's own settings. Texts are literals.
+  void describe_lr(Fields& field, const char* help = "learning rate of Adam") {
+    field("lr", lr, {0, 10}, help);
+  }
+  void describe_optimizer(Fields& field, const char* clip_help = "limit the norm of the gradient") {
+    field("clip_grad_norm", clip_grad_norm, clip_help);
+    field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
+    field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  }
+};
+
+// Settings of the algorithms that learn from one rollout and then discard it.
+class OnPolicySettings : public OptimizerSettings {
+ public:
   Schedule vf_loss_coeff = 0.5;
   Schedule entropy_coeff = 0.01;
   double gamma = 0.99;
   double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as in WarpDrive
   int n_step = 0;
-  bool clip_grad_norm = true;
-  Schedule max_grad_norm = 0.5;
   bool normalize_advantage = false;
   bool normalize_return = false;
   bool normalize_value = true;
   bool normalize_reward = false;
-  double adam_epsilon = 1e-8;
   Reuse reuse_activations = kReuseAuto;
   std::int64_t max_rows = 0;
 
+  OnPolicySettings() { max_grad_norm = 0.5; }
   void describe(Fields& field) override;
   bool operator==(const OnPolicySettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
-  Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   AlgorithmTraits traits() const override {
     return {
@@ -122,9 +141,8 @@ class ReinforceSettings final : public OnPolicySettings {
 
 // Parallelized Q-network (Gallici et al. 2024, arXiv 2407.04811): Q-learning with lambda-returns on the
 // rollouts of many replicas, without a replay buffer and without a target network.
-class PqnSettings : public AlgorithmSettings {
+class PqnSettings : public OptimizerSettings {
  public:
-  Schedule lr = 5e-4;
   Schedule epsilon;
   double gamma = 0.99;
   double lambda = 0.95;
@@ -132,9 +150,6 @@ class PqnSettings : public AlgorithmSettings {
   int num_epochs = 4;
   int num_minibatches = 8;
   std::int64_t max_rows = 0;
-  bool clip_grad_norm = true;
-  Schedule max_grad_norm = 10.0;
-  double adam_epsilon = 1e-8;
   Mixer mixer = {};  // of PQN-VDN and PQN-QMIX
 
   PqnSettings();
@@ -143,7 +158,6 @@ class PqnSettings : public AlgorithmSettings {
   void describe(Fields& field) override;
   bool operator==(const PqnSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
-  Schedule& learning_rate() override { return lr; }
   AlgorithmTraits traits() const override {
     return {.output = PolicyOutput::kValues,
             .mixer = mixer,
@@ -178,19 +192,14 @@ class PqnQmixSettings final : public PqnSettings {
 };
 
 // Settings of the algorithms that learn from a replay memory.
-class OffPolicySettings : public AlgorithmSettings {
+class OffPolicySettings : public OptimizerSettings {
  public:
-  Schedule lr = 1e-3;
   double gamma = 0.99;
   double reward_scale = 1.0;
   ReplaySettings replay;
-  bool clip_grad_norm = true;
-  Schedule max_grad_norm = 10.0;
-  double adam_epsilon = 1e-8;
 
   bool operator==(const OffPolicySettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
-  Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
   // 8 x 8 steps, or as many more as an update needs.
   UsualShape usual_shape(std::int64_t time_limit) const override;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,9 @@ Experiment load_experiment(std::unique_ptr<Environment> environment,
                            const std::vector<std::string>& settings = {});
 
 // The same from other sources, without selecting a device. Searches for NAME.yaml only in the folders that
-// the sources list.
-Experiment load_environment(const ConfigSources& sources);
+// the sources list. An environment in Python is asked for its specification by `spec_of`, if there is one.
+Experiment load_environment(const ConfigSources& sources,
+                            const std::function<Spec(Environment&)>& spec_of = {});
 
 // Folders that may hold NAME.yaml: ./configs, then those of the build and of the installation.
 std::vector<std::filesystem::path> config_folders();

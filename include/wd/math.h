@@ -136,9 +136,6 @@ WD_FN double cos_poly(double r, double tail) {
 
 }  // namespace detail
 
-// The bit pattern. From +0 up it has the same order as the numbers, and minima of integers vectorize.
-WD_FN std::int32_t float_bits(float v) { return static_cast<std::int32_t>(detail::bits_of(v)); }
-
 // Sine and cosine of v [rad]. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's
 // float32 functions.
 struct SinCos {

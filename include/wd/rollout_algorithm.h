@@ -49,8 +49,6 @@ class RolloutAlgorithm : public Algorithm {
   // The mean value of the rollout's states less the discounted return that followed, of rewards times
   // reward_scale, where that is known; NaN if it nowhere is. Synchronizes on CUDA. All ranks.
   double overestimation(double gamma, double reward_scale = 1.0) const;
-  // The argument of set_skip_flag(), for further optimizers of the algorithm.
-  const std::int64_t* skip_flag() const { return failed_; }
   // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count, or of x
   // [T, ...] over another mask of at most as many numbers. Enqueues.
   void moments_of(const at::Tensor& x, const at::Tensor& out) { moments_of(x, buffers_.mask, out); }

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from wdtrain.envs import Game, converted, native, spaces_of
-
-
-def make(name, *, device="auto", seed=1, settings=(), params=None):
-    game = Game(name, 1, "cpu" if device == "auto" else device, seed, "disabled", "torch" if str(device).startswith("cuda") else "numpy", settings,
-                params or {})
-    return make_env(game) if game.num_agents == 1 else make_parallel(game)
+from wdtrain.game import converted, native, spaces_of
 
 
 def copied(value):

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wdtrain import files
-from wdtrain.envs import modules, text_of
 from wdtrain.files import RunError, UsageError
+from wdtrain.game import modules, text_of
 from wdtrain.run import Run, need
 
 OF_OTHERS = {  # words of Stable-Baselines3

@@ -460,7 +460,7 @@ ActorCriticSettings::ActorCriticSettings() {
 }
 
 void ActorCriticSettings::describe(Fields& field) {
-  field("lr", lr, {0, 10}, "learning rate of the actor's Adam");
+  describe_lr(field, "learning rate of the actor's Adam");
   field("critic_lr", critic_lr, {0, 10}, "learning rate of the critics' Adam");
   field("gamma", gamma, {0, 1}, "discount per step");
   field("reward_scale", reward_scale, above(0, 1e9), "rewards are multiplied by it before learning");
@@ -473,9 +473,7 @@ void ActorCriticSettings::describe(Fields& field) {
       "huber", huber, {0, 1e9},
       "critics' errors beyond it count linearly; 0: all are squared; of model.quantiles above 1, it is that "
       "of their loss, and 0 its limit for small errors");
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradients of the actor and of the critics");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  describe_optimizer(field, "limit the norm of the gradients of the actor and of the critics");
 }
 
 void ActorCriticSettings::describe_critics(Fields& field, int& num_critics) {

@@ -68,14 +68,12 @@ BcSettings::BcSettings() {
 }
 
 void BcSettings::describe(Fields& field) {
-  field("lr", lr, {0, 10}, "learning rate of Adam");
+  describe_lr(field);
   field("batch_size", replay.batch_size, {1, 1e9}, "transitions that an update learns from");
   field("replay_ratio", replay.replay_ratio, above(0, 1e6),
         "updates per iteration are replay_ratio x train_batch_size / batch_size, rounded to a whole number");
   field("entropy_coeff", entropy_coeff, {0, 1e9}, "weight of the entropy, which keeps the policy random");
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  describe_optimizer(field);
 }
 
 void BcSettings::check(const TrainingShape& shape, const Problem& problem) const {

@@ -223,7 +223,7 @@ DqnSettings::DqnSettings() {
 }
 
 void DqnSettings::describe(Fields& field) {
-  field("lr", lr, {0, 10}, "learning rate of Adam");
+  describe_lr(field);
   field("epsilon", epsilon, {0, 1}, "probability that an agent draws its action from the legal choices");
   field("gamma", gamma, {0, 1}, "discount per step");
   field("reward_scale", reward_scale, above(0, 1e9), "rewards are multiplied by it before learning");
@@ -240,9 +240,7 @@ void DqnSettings::describe(Fields& field) {
           "low; for "
           "recorded transitions (trainer.offline)");
   describe_mixer(field, mixer);
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  describe_optimizer(field);
 }
 
 AlgorithmTraits DqnSettings::traits() const {

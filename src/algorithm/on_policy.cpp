@@ -198,7 +198,7 @@ std::string OnPolicy::warning() const {
 }
 
 void OnPolicySettings::describe(Fields& field) {
-  field("lr", lr, {0, 10}, "learning rate of Adam");
+  describe_lr(field);
   if (has_value_function()) field("vf_loss_coeff", vf_loss_coeff, {0, 1e6}, "weight of the value loss");
   field("entropy_coeff", entropy_coeff, {0, 1e6}, "weight of the entropy bonus");
   field("gamma", gamma, {0, 1}, "discount per step");
@@ -207,9 +207,8 @@ void OnPolicySettings::describe(Fields& field) {
           "generalized advantage estimation; 1: the whole rollout's return");
     field("n_step", n_step, {0, 1e6}, "returns over n steps instead of gae_lambda; 0: off");
   }
-  field("clip_grad_norm", clip_grad_norm,
-        "limit the norm of the gradient, of policy and value together, with separate_value too");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
+  describe_optimizer(field,
+                     "limit the norm of the gradient, of policy and value together, with separate_value too");
   field("normalize_advantage", normalize_advantage,
         "advantages of a rollout to mean 0, standard deviation 1");
   const bool normalized_returns = normalize_return;
@@ -226,7 +225,6 @@ void OnPolicySettings::describe(Fields& field) {
     field("normalize_value", normalize_value,
           "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
           "vf_clip_param is in these units; excludes normalize_return, with which it is false by default");
-  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
   field.choice("reuse_activations", reuse_activations, {"false", "true", "auto"},
                "keep the rollout's activations for the update, if it is one step: same results (with "
                "normalize_value up to rounding), faster, more "

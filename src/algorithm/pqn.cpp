@@ -195,14 +195,17 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
 
 }  // namespace
 
-PqnSettings::PqnSettings() { epsilon.points = {{0.0, 1.0}, {100'000.0, 0.05}}; }
+PqnSettings::PqnSettings() {
+  lr = 5e-4;
+  epsilon.points = {{0.0, 1.0}, {100'000.0, 0.05}};
+}
 
 // Without a target network, layer normalization is what keeps the values from growing without limit (section
 // 3 of the paper).
 void PqnSettings::suit(ModelSettings& model) const { model.layer_norm = true; }
 
 void PqnSettings::describe(Fields& field) {
-  field("lr", lr, {0, 10}, "learning rate of Adam");
+  describe_lr(field);
   field("epsilon", epsilon, {0, 1}, "probability that an agent draws its action from the legal choices");
   field("gamma", gamma, {0, 1}, "discount per step");
   field("lambda", lambda, {0, 1}, "of the lambda-returns; 0: one step, 1: the whole rollout's return");
@@ -210,9 +213,7 @@ void PqnSettings::describe(Fields& field) {
   field("num_epochs", num_epochs, {1, 1000}, "passes over each rollout");
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
   describe_max_rows(field, max_rows);
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
+  describe_optimizer(field);
   describe_mixer(field, mixer);
 }
 

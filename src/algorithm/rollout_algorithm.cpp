@@ -191,15 +191,11 @@ void check_minibatches(int num_minibatches, const TrainingShape& shape,
 void require_minibatches(int num_minibatches, const AlgorithmContext& context, const char* algorithm,
                          std::int64_t max_rows) {
   if (!context.to_train) return;
-  const TrainingShape shape = shape_of(context);
-  const std::string who = concat("policy '", context.policy().name(), "': ", algorithm);
-  if (num_minibatches > shape.units()) {
-    throw UsageError(concat(who, " cannot divide ", shape.units(),
-                            shape.steps_together > 1 ? " sequences" : " steps", " of ", shape.num_envs,
-                            " replicas into num_minibatches = ", num_minibatches, " minibatches: lower it"));
-  }
-  if (const std::string reason = too_few_rows(max_rows, num_minibatches, shape); !reason.empty())
-    throw UsageError(concat(who, ": max_rows = ", max_rows, ' ', reason));
+  const auto refuse = [&](const std::string& key, const std::string& value, const std::string& reason) {
+    throw UsageError(
+        concat("policy '", context.policy().name(), "': ", algorithm, ": ", key, " = ", value, ' ', reason));
+  };
+  check_minibatches(num_minibatches, shape_of(context), refuse, max_rows);
 }
 
 }  // namespace wd

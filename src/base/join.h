@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,13 @@ namespace wd {
 inline std::string join(const std::vector<std::string>& words, std::string_view between = ", ") {
   std::string text;
   for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
+  return text;
+}
+
+template <std::integral Number>
+std::string join(const std::vector<Number>& numbers, std::string_view between = ", ") {
+  std::string text;
+  for (const Number number : numbers) text.append(text.empty() ? "" : between).append(std::to_string(number));
   return text;
 }
 

@@ -9,7 +9,6 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/outside/python.h"
-#include "src/outside/trust.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/faults.h"
 #include "src/replicas/check/watchdog.h"
@@ -82,46 +81,30 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   return passed;
 }
 
-struct PythonSetup {
-  std::unique_ptr<Environment> environment;
-  Config config;
-  std::string fault;  // why its roles are not known
-};
-
-// An environment that cannot be made is a result of the check, and not an error of the configuration.
-PythonSetup load_python_setup(ConfigSources sources) {
-  sources.of_run = outside::is_of_run(sources);
-  PythonSetup setup;
-  setup.config = load_config(sources, [&](const std::string& name) {
-    setup.environment = make_environment(name);
-    Environment* const environment = setup.environment.get();
-    const bool in_python = is_python_environment(name);
-    if (in_python) outside::leave_statistics_out(*environment);
-    const auto spec = [environment, in_python, &setup, &sources] {
-      outside::require_trust(sources, *environment);
-      try {
-        return environment->spec();
-      } catch (const UsageError& error) {
-        if (!in_python) throw;
-        setup.fault = error.what();
-        return Spec{
-            .roles = {
-                {.name = "agent", .observation = {{"observation"}}, .action = ActionSpace::discrete({2})}}};
-      }
-    };
-    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); }, spec,
-                             in_python ? "" : find_environment(name).config};
+// An environment in Python that cannot be made is a result of the check, and not an error of the configuration:
+// `fault` then says why.
+Experiment load_to_check(const ConfigSources& sources, std::string& fault) {
+  return load_environment(sources, [&](Environment& environment) {
+    outside::leave_statistics_out(environment);
+    try {
+      return environment.spec();
+    } catch (const UsageError& error) {
+      fault = error.what();
+      return Spec{
+          .roles = {
+              {.name = "agent", .observation = {{"observation"}}, .action = ActionSpace::discrete({2})}}};
+    }
   });
-  return setup;
 }
 
-bool run_python_checks(const PythonSetup& setup, const CheckOptions& options) {
-  const bool fits = setup.fault.empty();
-  print(check_line(fits ? "ok" : "FAILED",
-                   {"wdtrain can train in it",
-                    fits ? run::counted(setup.environment->layout().num_agents, "agent") : setup.fault}));
+bool run_python_checks(const Environment& environment, const std::string& fault,
+                       const CheckOptions& options) {
+  const bool fits = fault.empty();
+  print(check_line(
+      fits ? "ok" : "FAILED",
+      {"wdtrain can train in it", fits ? run::counted(environment.layout().num_agents, "agent") : fault}));
   if (!fits) print(check_line("skipped", {"all other checks", "they need an environment that can be made"}));
-  return fits && check_python(*setup.environment, options);
+  return fits && check_python(environment, options);
 }
 
 }  // namespace
@@ -167,14 +150,16 @@ int check(const CommandLine& line) {
     print(name + " has faults\n");
     return 1;
   };
-  if (const PythonSetup python = load_python_setup(sources); is_python_environment(python.config.name)) {
+  std::string fault;
+  const Experiment found = load_to_check(sources, fault);
+  if (is_python_environment(found.config.name)) {
+    name = found.config.name;
     if (!against.original.empty())
       throw UsageError(concat("--against ", against.original,
-                              ": it is compared with an environment of ours, and ", python.config.name,
+                              ": it is compared with an environment of ours, and ", name,
                               " is one in Python"));
-    name = python.config.name;
-    extent.seed = static_cast<std::uint64_t>(python.config.trainer.seed);
-    return judged(run_python_checks(python, extent));
+    extent.seed = static_cast<std::uint64_t>(found.config.trainer.seed);
+    return judged(run_python_checks(*found.environment, fault, extent));
   }
   const Experiment setup = load_setup(sources);
   name = setup.environment->name();

@@ -32,11 +32,7 @@ std::string describe_action(const ActionSpace& space) {
 }
 
 const char* per(const StreamSpec& stream) { return stream.of == StreamSpec::kAgent ? "agent" : "replica"; }
-std::string shape_text(const std::vector<int>& shape) {
-  std::vector<std::string> words;
-  for (const int n : shape) words.push_back(std::to_string(n));
-  return words.empty() ? "1" : join(words, " x ");
-}
+std::string shape_text(const std::vector<int>& shape) { return shape.empty() ? "1" : join(shape, " x "); }
 const char* type(const StreamSpec& stream) { return stream.type == StreamSpec::kUint8 ? "uint8" : "float32"; }
 
 Json role_json(const Role& role, int first_agent) {

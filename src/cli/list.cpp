@@ -156,7 +156,7 @@ std::string fitted(const std::vector<ListedRun>& runs, int width) {
   }
   ListTable lines = rows();
   constexpr std::size_t kShortest = 12;
-  for (int excess = width_of(lines) - width; excess > 0; excess = 0) {
+  if (const int excess = width_of(lines) - width; excess > 0) {
     std::size_t longest = 0;
     for (const auto& line : lines) longest = std::max(longest, line[0].size());
     const std::size_t room =

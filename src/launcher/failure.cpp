@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "src/base/host.h"
+#include "src/base/join.h"
 #include "src/base/printable.h"
 #include "src/base/program_name.h"
 #include "src/launcher/hang.h"
@@ -67,9 +68,7 @@ std::string signal_name(int signal) {
 
 std::string list_ranks(std::vector<int> ranks) {
   std::ranges::sort(ranks);
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t k = 0; k < ranks.size(); ++k) text += concat(k > 0 ? ", " : "", ranks[k]);
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + join(ranks);
 }
 
 std::string describe(const Failure& failure) {

@@ -73,18 +73,16 @@ struct Settings {
 };
 
 // Of use_python().
+struct Host {
+  std::string python, modules;
+  std::function<void()> look;
+};
 std::mutex host_mutex;
-std::string host_python, host_modules;
-std::function<void()> host_look;
+Host last_host;
 
-std::string host(const std::string& which) {
+Host host() {
   const std::lock_guard lock(host_mutex);
-  return which;
-}
-
-std::function<void()> host_hook() {
-  const std::lock_guard lock(host_mutex);
-  return host_look;
+  return last_host;
 }
 
 bool runs(const std::filesystem::path& file) { return ::access(file.c_str(), X_OK) == 0; }
@@ -93,7 +91,7 @@ std::string find_python(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (const char* const named = std::getenv("WDTRAIN_PYTHON"); named != nullptr && *named != '\0')
     return named;
-  if (const std::string own = host(host_python); !own.empty()) return own;
+  if (const std::string own = host().python; !own.empty()) return own;
   for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* const prefix = std::getenv(variable);
     if (prefix == nullptr || *prefix == '\0') continue;
@@ -170,6 +168,13 @@ class PythonEnvironment final : public OutsideEnvironment {
         settings_.processes > 0 ? settings_.processes : std::min(num_threads(), available_processors());
     return std::clamp(wanted, 1, num_envs);
   }
+  std::unique_ptr<PythonProcess> start(int number, int spin, double more_seconds = 0.0) const {
+    const Host told = host();
+    return std::make_unique<PythonProcess>(
+        number,
+        ProcessOptions{name_, find_python(settings_.python), told.modules,
+                       settings_.start_seconds + more_seconds, settings_.step_seconds, spin, told.look});
+  }
   // The process with this number, which is started if it does not run.
   PythonProcess& process(int number) const;
   // Ends it. The next one with this number knows nothing of its rooms.
@@ -203,6 +208,7 @@ class PythonEnvironment final : public OutsideEnvironment {
   mutable std::vector<std::unique_ptr<PythonProcess>> processes_;
   mutable std::vector<int> generations_;
   mutable nlohmann::json description_;
+  mutable Spec spec_;              // the same
   mutable std::string described_;  // with what settings
   mutable int rooms_ = 0;
   bool without_state_ = false, looks_ = true;
@@ -216,10 +222,7 @@ PythonProcess& PythonEnvironment::process(int number) const {
   }
   if (!processes_[index]) {
     const bool crowded = num_processes(kMostProcesses) >= available_processors();
-    processes_[index] = std::make_unique<PythonProcess>(
-        number,
-        ProcessOptions{name_, find_python(settings_.python), host(host_modules), settings_.start_seconds,
-                       settings_.step_seconds, crowded ? kCrowdedSpin : kSpin, host_hook()});
+    processes_[index] = start(number, crowded ? kCrowdedSpin : kSpin);
   }
   return *processes_[index];
 }
@@ -252,10 +255,12 @@ Spec PythonEnvironment::spec() const {
       throw UsageError(concat("environment ", name_, ": ", answer["refused"].get<std::string>()));
     }
     if (looks_ && settings_.statistics.empty()) look(answer);
-    description_ = answer;
+    spec_ = described(answer);
+    description_ = std::move(answer);
     described_ = key;
   }
-  Spec spec = described(description());
+  Spec spec = spec_;
+  if (without_state_) spec.streams.clear();
   if (settings_.time_limit > 0) spec.time_limit = settings_.time_limit;
   return spec;
 }
@@ -511,11 +516,7 @@ Picture PythonReplicas::picture(int replica) {
 }  // namespace
 
 std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds) {
-  const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
-  return std::make_unique<PythonProcess>(
-      0, ProcessOptions{std::string(environment.name()), find_python(settings.python), host(host_modules),
-                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin,
-                        host_hook()});
+  return dynamic_cast<const PythonEnvironment&>(environment).start(0, kCrowdedSpin, more_seconds);
 }
 
 std::string interpreter_of(const Environment& environment) {
@@ -539,9 +540,7 @@ nlohmann::json request_of(const Environment& environment, const char* what) {
 void use_python(const std::string& interpreter, const std::string& modules,
                 const std::function<void()>& look) {
   const std::lock_guard lock(outside::host_mutex);
-  outside::host_look = look;
-  outside::host_python = interpreter;
-  outside::host_modules = modules;
+  outside::last_host = {interpreter, modules, look};
 }
 
 bool is_python_environment(std::string_view name) { return name.find(':') != std::string_view::npos; }

@@ -13,12 +13,6 @@ namespace wd {
 
 namespace {
 
-std::string numbers(const std::vector<int>& all) {
-  std::vector<std::string> words;
-  for (const int number : all) words.push_back(std::to_string(number));
-  return join(words, ",");
-}
-
 std::string box(const std::vector<Bounds>& bounds) {
   std::vector<std::string> words;
   for (const Bounds& side : bounds) words.push_back(concat(side.low, "..", side.high));
@@ -55,7 +49,7 @@ TensorMetadata recording_metadata(const std::string& environment, const Spec& sp
           {"agents", std::to_string(policy.num_agents)},
           {"observations", policy.as_table() ? "table" : "rows"},
           {"observation_size", std::to_string(policy.row_size())},
-          {"actions", actions.is_continuous() ? box(actions.bounds) : numbers(actions.heads)},
+          {"actions", actions.is_continuous() ? box(actions.bounds) : join(actions.heads, ",")},
           {"action_mask", policy.has_action_mask ? "true" : "false"}};
 }
 

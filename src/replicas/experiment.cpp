@@ -47,7 +47,7 @@ Experiment with_device(Experiment setup) {
 
 }  // namespace
 
-Experiment load_environment(const ConfigSources& given) {
+Experiment load_environment(const ConfigSources& given, const std::function<Spec(Environment&)>& spec_of) {
   Experiment setup;
   ConfigSources sources = given;
   sources.of_run = outside::is_of_run(given);
@@ -58,7 +58,7 @@ Experiment load_environment(const ConfigSources& given) {
     access.spec = [&] {
       if (sources.spec != nullptr) return *sources.spec;
       outside::require_trust(sources, *setup.environment);
-      return setup.environment->spec();
+      return spec_of ? spec_of(*setup.environment) : setup.environment->spec();
     };
     return access;
   });

@@ -117,7 +117,6 @@ struct Trainer::Impl {
   bool update(const Iteration& options);
   bool learn(const std::function<bool()>& should_stop);
   bool update_policies(const std::function<bool()>& should_stop);
-  void check() const;
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_dropped_rewards();

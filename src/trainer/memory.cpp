@@ -117,13 +117,15 @@ void check_tensors(const std::filesystem::path& path, const SafetensorsReader& r
 }  // namespace
 
 bool Trainer::has_memory() const {
-  return std::ranges::any_of(impl_->learners, [](const Learner& l) { return !l.memory(0).empty(); });
+  return std::ranges::any_of(impl_->learners,
+                             [](const Learner& learner) { return !learner.algorithm().memory(0).empty(); });
 }
 
 double Trainer::memory_bytes() const {
   double bytes = 0.0;
+  constexpr std::int64_t kLate = std::int64_t{1} << 40;  // memories are full after so many iterations
   for (const Learner& learner : impl_->learners)
-    for (const NamedTensor& named : learner.memory(std::int64_t{1} << 40))  // longer ago than any memory
+    for (const NamedTensor& named : learner.algorithm().memory(kLate))
       bytes += static_cast<double>(named.tensor.size(0) * named.tensor.size(1) * row_bytes(named.tensor));
   return bytes * impl_->group.size();
 }
@@ -134,7 +136,7 @@ std::map<std::string, std::filesystem::path> Trainer::write_memory(
   std::map<std::string, std::filesystem::path> files;
   std::exception_ptr failure;
   for (std::size_t p = 0; p < impl_->learners.size(); ++p) {
-    const std::vector<NamedTensor> memory = impl_->learners[p].memory(impl_->counts.iteration);
+    const std::vector<NamedTensor> memory = impl_->learners[p].algorithm().memory(impl_->counts.iteration);
     if (is_empty(memory)) continue;
     std::optional<SafetensorsWriter> writer;
     const std::string& name = impl_->policies[p].name();
@@ -156,23 +158,23 @@ std::map<std::string, std::filesystem::path> Trainer::write_memory(
 bool Trainer::read_memory(const std::map<std::string, std::filesystem::path>& files) {
   const ProcessGroup& group = impl_->group;
   impl_->memory_awaited = false;
-  const auto check = [&](const Learner& learner, const std::filesystem::path& file) {
-    for (const std::string& fault : group.all_gather(learner.memory_fault(impl_->counts.iteration)))
+  const auto check = [&](const Algorithm& algorithm, const std::filesystem::path& file) {
+    for (const std::string& fault : group.all_gather(algorithm.memory_fault(impl_->counts.iteration)))
       if (!fault.empty()) refuse(file, fault);
   };
   bool whole = true;
   for (std::size_t p = 0; p < impl_->learners.size(); ++p) {
-    Learner& learner = impl_->learners[p];
-    const std::vector<NamedTensor> memory = learner.memory(impl_->counts.iteration);
+    Algorithm& algorithm = impl_->learners[p].algorithm();
+    const std::vector<NamedTensor> memory = algorithm.memory(impl_->counts.iteration);
     const auto found = files.find(impl_->policies[p].name());
     const std::filesystem::path file = group.broadcast(found != files.end() ? found->second.string() : "");
     if (is_empty(memory)) {
-      check(learner, file);
+      check(algorithm, file);
       continue;
     }
     whole = whole && !file.empty();
     if (file.empty()) {
-      learner.forget(impl_->counts.iteration);
+      algorithm.forget(impl_->counts.iteration);
       continue;
     }
     std::optional<SafetensorsReader> reader;
@@ -185,8 +187,8 @@ bool Trainer::read_memory(const std::map<std::string, std::filesystem::path>& fi
       check_tensors(found->second, *reader, infos_of(memory, group.size()));
     }
     for (const NamedTensor& named : memory) read(group, named, reader ? &*reader : nullptr);
-    check(learner, file);
-    learner.memory_changed();
+    check(algorithm, file);
+    algorithm.memory_changed();
   }
   return whole;
 }

@@ -64,7 +64,7 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   const auto [least, greatest] = reward_limits(buffers);
   row.add(prefix + "reward_min", least);
   row.add(prefix + "reward_max", greatest);
-  for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
+  for (const auto& [name, value] : learners[p].algorithm().metrics()) row.add(prefix + name, value);
   const ActionSpread spread = action_spread(buffers, group);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
     for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
@@ -110,7 +110,7 @@ void Trainer::Impl::report_warnings() {
     logging::warn(without_end);
   for (std::size_t p = 0; p < learners.size(); ++p) {
     if (warned.contains(p)) continue;
-    const std::string text = learners[p].warning();
+    const std::string text = learners[p].algorithm().warning();
     if (text.empty()) continue;
     warned.insert(p);
     if (group.leads()) logging::warn(text);
@@ -139,7 +139,7 @@ void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
 MetricsRow Trainer::take_metrics() {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   Impl& self = *impl_;
-  self.check();
+  check();
   self.report_dropped_rewards();
   self.report_idle_policies();
   // What is measured of weights is measured of those after the update, which may have been taken back.

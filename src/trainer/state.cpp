@@ -81,7 +81,7 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     files[kWeightsFolder + policies[p].name()] = policies[p].saved();
-    files["optimizer/" + policies[p].name()] = learners[p].state();
+    files["optimizer/" + policies[p].name()] = learners[p].algorithm().state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];
   replica_file.push_back({"blocks", replicas.blocks(), true});
@@ -104,7 +104,7 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::trained_files() {
 }
 
 Snapshot Trainer::snapshot() const {
-  impl_->check();
+  check();
   impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
   if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(timed_algorithms::save());

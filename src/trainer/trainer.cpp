@@ -91,7 +91,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
-    learners.back().set_skip_flag(guard.failed());
+    learners.back().algorithm().set_skip_flag(guard.failed());
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
   synchronize();
@@ -151,7 +151,7 @@ void Trainer::Impl::poison(const std::string& tensor) {
   if (tensor == "reward") buffers.reward[0][0][0].fill_(nan);
   if (tensor == "drift") policies[0].parameters()[0].mul_(1.0 + 1e-6).add_(1e-7);
   if (tensor == "weight") policies[0].parameters()[0].fill_(nan);
-  learners[0].poison_next(tensor);
+  learners[0].algorithm().poison_next(tensor);
   parameters_changed();
 }
 
@@ -164,14 +164,14 @@ bool Trainer::Impl::any(bool here) const {
 
 std::vector<int> Trainer::Impl::stages() const {
   std::vector<int> all;
-  for (const Learner& learner : learners) all.push_back(learner.stage(counts.iteration));
+  for (const Learner& learner : learners) all.push_back(learner.algorithm().stage(counts.iteration));
   return all;
 }
 
 // The first learner whose iterations cannot be undone, or null.
 const Learner* Trainer::Impl::not_undoable() const {
   for (const Learner& learner : learners)
-    if (!learner.can_be_undone()) return &learner;
+    if (!learner.algorithm().can_be_undone()) return &learner;
   return nullptr;
 }
 
@@ -190,7 +190,7 @@ std::vector<at::Tensor> Trainer::Impl::weights() const {
 std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors = weights();
   for (const Learner& learner : learners)
-    for (const NamedTensor& named : learner.state())
+    for (const NamedTensor& named : learner.algorithm().state())
       if (!named.per_replica) tensors.push_back(named.tensor);
   return tensors;
 }
@@ -202,7 +202,7 @@ std::vector<at::Tensor> Trainer::Impl::changing() const {
     for (const NamedTensor& named : state)
       if (named.per_replica) tensors.push_back(named.tensor);
   };
-  for (const Learner& learner : learners) add(learner.state());
+  for (const Learner& learner : learners) add(learner.algorithm().state());
   for (const std::unique_ptr<Player>& player : game.players()) add(player->state());
   tensors.push_back(replicas.blocks());
   return tensors;
@@ -220,7 +220,7 @@ void Trainer::Impl::exchange_played() {
 
 void Trainer::Impl::parameters_changed() {
   for (Policy& policy : policies) policy.refresh_shadow();
-  for (Learner& learner : learners) learner.state_changed();
+  for (Learner& learner : learners) learner.algorithm().state_changed();
   for (const std::unique_ptr<Player>& player : game.players()) player->state_changed();
 }
 
@@ -279,7 +279,7 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
   trajectory.end_at(t);
   const profile::PhaseScope phase(Phase::kInference);
   branches.each(policies.size(), [&](std::size_t p) {
-    if (learners[p].wants_values()) policies[p].evaluate(trajectory.policies()[p], t);
+    if (learners[p].algorithm().wants_values()) policies[p].evaluate(trajectory.policies()[p], t);
   });
   mark(Phase::kInference);
   if (preempts()) group.add(kRollouts, 1);
@@ -354,16 +354,16 @@ bool Trainer::Impl::update_policies(const std::function<bool()>& should_stop) {
 }
 
 // The learners' checks are collective: a rank whose guard has found something takes part before it throws.
-void Trainer::Impl::check() const {
+void Trainer::check() const {
   std::exception_ptr found;
   try {
-    guard.check(policies);
+    impl_->guard.check(impl_->policies);
   } catch (const std::exception&) {
     found = std::current_exception();
   }
   try {
-    naming_huge_numbers([&] {
-      for (const Learner& learner : learners) learner.check();
+    impl_->naming_huge_numbers([&] {
+      for (const Learner& learner : impl_->learners) learner.algorithm().check();
     });
   } catch (const std::exception&) {
     if (!found) throw;
@@ -435,10 +435,8 @@ void Trainer::synchronize() { impl_->synchronize(); }
 
 void Trainer::start_from_weights() {
   impl_->synchronize();
-  for (Learner& learner : impl_->learners) learner.weights_changed();
+  for (Learner& learner : impl_->learners) learner.algorithm().weights_changed();
 }
-
-void Trainer::check() const { impl_->check(); }
 
 std::array<double, kNumPhases> Trainer::phase_seconds() {
   impl_->timeline.mark(Phase::kOther);

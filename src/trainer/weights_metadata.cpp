@@ -15,12 +15,6 @@
 namespace wd {
 namespace {
 
-std::string list(const std::vector<int>& numbers) {
-  std::vector<std::string> words;
-  for (const int number : numbers) words.push_back(std::to_string(number));
-  return join(words, ",");
-}
-
 // The shortest text that reads back as the same number: "2", "inf".
 std::string number(float value) {
   std::array<char, 32> text{};
@@ -139,14 +133,14 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["action_low"] = join(low, ",");
     metadata["action_high"] = join(high, ",");
   } else {
-    metadata["action_heads"] = list(role->action.heads);
+    metadata["action_heads"] = join(role->action.heads, ",");
   }
   const ModelSettings& model = policy.model;
   metadata["model"] = model.network ? model.network->name() : "fully_connected";
   metadata["state_size"] = std::to_string(model.state_size());
   metadata["action_mask"] = role->action_mask ? "true" : "false";
   if (!model.network) {
-    metadata["fc_dims"] = list(model.fc_dims);
+    metadata["fc_dims"] = join(model.fc_dims, ",");
     metadata["activation"] = kActivationNames[model.activation];
   }
   const PolicyLayout layout = layout_of(config, spec, policy);

@@ -1,11 +1,6 @@
 // actor_critic_record_test.cpp: records iterations of DDPG, TD3 and SAC, with all that was played and all
 // that was learned, in $WD_RECORD_DIR for actor_critic_oracle_test.py.
-#include <functional>
-
-#include "src/base/join.h"
 #include "tests/algorithm/record.h"
-#include "tests/schedule.h"
-#include "wd/algorithms.h"
 #include "wd/model.h"
 
 namespace wd {
@@ -18,25 +13,6 @@ struct ActorCase {
   std::function<void(AlgorithmSettings&, ModelSettings&)> set;
 };
 
-// Two rollouts and a few steps more, so that the fourth one overwrites the oldest.
-void set_common(ActorCriticSettings& settings, ModelSettings& model) {
-  settings.gamma = 0.9;
-  settings.reward_scale = 0.5;
-  settings.lr = 0.004;
-  settings.critic_lr = 0.01;
-  settings.clip_grad_norm = true;
-  settings.max_grad_norm = 0.2;
-  settings.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
-  settings.tau = 0.3;
-  settings.random_steps = kSteps * kEnvs + 5;
-  settings.replay.buffer_size = (2 * kSteps + 3) * kEnvs;
-  settings.replay.batch_size = 2 * kEnvs;
-  settings.replay.replay_ratio = 0.5;
-  settings.replay.learning_starts = kSteps * kEnvs + 1;
-  model.fc_dims = {16, 8};
-  model.activation = kTanh;
-}
-
 class ActorCriticRecords : public testing::TestWithParam<ActorCase> {};
 
 void add_critics(Record& record, const std::string& prefix, const Policy& policy) {
@@ -46,18 +22,17 @@ void add_critics(Record& record, const std::string& prefix, const Policy& policy
 
 TEST_P(ActorCriticRecords, Iterations) {
   const ActorCase& c = GetParam();
-  Spec spec;
-  spec.roles = {{.name = "agent",
-                 .count = kAgents,
-                 .observation = {{"o", kObservation}},
-                 .action = c.actions,
-                 .action_mask = !c.actions.is_continuous()}};
-  spec.time_limit = kTimeLimit;
+  Spec spec = spec_of(c.actions, !c.actions.is_continuous());
   PolicySettings settings;
   settings.name = "agent";
   settings.algorithm = c.algorithm;
   auto& own = settings.algorithm.as<ActorCriticSettings>();
   set_common(own, settings.model);
+  own.lr = 0.004;
+  own.critic_lr = 0.01;
+  own.clip_grad_norm = true;
+  own.tau = 0.3;
+  own.random_steps = kSteps * kEnvs + 5;
   c.set(own, settings.model);
 
   const std::vector<std::string>& critic_reads = settings.model.critic_reads;
@@ -67,66 +42,45 @@ TEST_P(ActorCriticRecords, Iterations) {
   cast.policies[0].reads = critic_reads;
   Trajectory trajectory({spec, cast, kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
-  Draws draws(8);
   Policy policy(buffers, settings.model, 0, kSeed, kChunkRows, {}, kFp32, settings.algorithm->traits().output,
                 {settings.algorithm->traits().critics, settings.model.quantiles});
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
-  EXPECT_FALSE(learner.wants_values());
-  EXPECT_FALSE(learner.can_be_undone());
-  TrainingClock clock({});
+  EXPECT_FALSE(learner.algorithm().wants_values());
+  EXPECT_FALSE(learner.algorithm().can_be_undone());
   Record record;
-  record.add("before.", policy, policy.parameters());
   add_critics(record, "before.", policy);
-  for (int i = 0; i < kIterations; ++i) {
-    clock.set(i, i * kSteps * kEnvs);
-    fill_trajectory(draws, trajectory, false);
-    const at::Tensor& state = buffers.stream_rows[0];
-    if (state.defined()) fill(state, draws.uniforms(state.numel(), -2.0f, 2.0f));
-    if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
-    learner.enter(i);
-    learner.begin_rollout(clock);
-    const std::string prefix = concat(i, '.');
-    play(record, prefix, i, policy, learner, trajectory);
-    if (state.defined()) record.add(prefix + "state", state);
-    if (buffers.noise.defined()) {
-      record.add(prefix + "noise", buffers.noise);
-      record.add(prefix + "restarted", buffers.restarted);
-    }
-    ASSERT_TRUE(update({&learner, 1}, clock));
-    record.add(prefix + "after.", policy, policy.parameters());
-    add_critics(record, prefix + "after.", policy);
-    record_learned(record, prefix, i, learner);
-    for (const NamedTensor& named : learner.state())
-      if (named.name == "log_temperature") record.add(prefix + named.name, named.tensor[0]);
-  }
-  std::string heads;
-  for (const int n : c.actions.heads) heads += std::to_string(n) + " ";
-  const auto text = [](auto value) { return concat(value); };
-  TensorMetadata metadata = {{"heads", heads},
-                             {"algorithm", own.name()},
-                             {"critic_reads", join(critic_reads, " ")},
-                             {"components", text(c.actions.components())},
-                             {"critics", text(own.traits().critics)},
-                             {"quantiles", text(settings.model.quantiles)},
-                             {"gamma", text(own.gamma)},
-                             {"reward_scale", text(own.reward_scale)},
-                             {"lr", text(value_at(own.lr, 0))},
-                             {"critic_lr", text(value_at(own.critic_lr, 0))},
-                             {"max_grad_norm", text(value_at(own.max_grad_norm, 0))},
-                             {"adam_epsilon", text(own.adam_epsilon)},
-                             {"tau", text(own.tau)},
-                             {"policy_delay", text(own.policy_delay)},
-                             {"huber", text(own.huber)},
-                             {"random_steps", text(own.random_steps)},
-                             {"n_step", text(own.replay.n_step)},
-                             {"buffer_size", text(own.replay.buffer_size)},
-                             {"batch_size", text(own.replay.batch_size)},
-                             {"replay_ratio", text(own.replay.replay_ratio)},
-                             {"learning_starts", text(own.replay.learning_starts)},
-                             {"prioritized", text(own.replay.prioritized ? 1 : 0)},
-                             {"priority_exponent", text(own.replay.priority_exponent)},
-                             {"importance_exponent", text(value_at(own.replay.importance_exponent, 0))},
-                             {"seed", text(kSeed)}};
+  const at::Tensor& state = buffers.stream_rows[0];
+  record_iterations(record, policy, learner, trajectory,
+                    {.fill =
+                         [&](Draws& draws) {
+                           if (state.defined()) fill(state, draws.uniforms(state.numel(), -2.0f, 2.0f));
+                           if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
+                         },
+                     .played =
+                         [&](const std::string& prefix) {
+                           if (state.defined()) record.add(prefix + "state", state);
+                           if (!buffers.noise.defined()) return;
+                           record.add(prefix + "noise", buffers.noise);
+                           record.add(prefix + "restarted", buffers.restarted);
+                         },
+                     .learned =
+                         [&](const std::string& prefix) {
+                           add_critics(record, prefix + "after.", policy);
+                           for (const NamedTensor& named : learner.algorithm().state())
+                             if (named.name == "log_temperature")
+                               record.add(prefix + named.name, named.tensor[0]);
+                         }});
+  TensorMetadata metadata = replay_metadata(own, c.actions,
+                                            {{"algorithm", own.name()},
+                                             {"critic_reads", join(critic_reads, " ")},
+                                             {"components", text(c.actions.components())},
+                                             {"critics", text(own.traits().critics)},
+                                             {"quantiles", text(settings.model.quantiles)},
+                                             {"critic_lr", text(value_at(own.critic_lr, 0))},
+                                             {"tau", text(own.tau)},
+                                             {"policy_delay", text(own.policy_delay)},
+                                             {"huber", text(own.huber)},
+                                             {"random_steps", text(own.random_steps)}});
   if (settings.algorithm.is<SacSettings>()) {
     const auto& sac = settings.algorithm.as<SacSettings>();
     metadata["temperature"] = text(sac.temperature);

@@ -129,7 +129,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   prepare({&learner, 1});
   ASSERT_TRUE(update({&learner, 1}, clock));
   double loss = 0.0;
-  for (const auto& [name, value] : learner.metrics()) {
+  for (const auto& [name, value] : learner.algorithm().metrics()) {
     if (name == "total_loss") loss = value;
     if (name == "updates") {
       EXPECT_EQ(value, 1.0);
@@ -138,7 +138,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   EXPECT_NEAR(loss, expected, 1e-5 * std::abs(expected) + 1e-6);
 
   at::Tensor gradient;  // from Adam's first moment after one step, 0.1 of it
-  for (const NamedTensor& named : learner.state())
+  for (const NamedTensor& named : learner.algorithm().state())
     if (named.name == "first_moment") gradient = named.tensor.to(at::kDouble) / 0.1;
   ASSERT_EQ(gradient.numel(), weights.flat.numel());
   for (const NamedTensor& p : policy.named_parameters()) {

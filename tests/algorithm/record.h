@@ -7,14 +7,17 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "src/base/join.h"
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/random_data.h"
+#include "tests/schedule.h"
 #include "wd/algorithm.h"
+#include "wd/algorithms.h"
 #include "wd/detail/blocks.h"
-#include "wd/replay_settings.h"
 #include "wd/safetensors.h"
 
 namespace wd {
@@ -29,6 +32,81 @@ inline TrainingClock clock_then() {
   TrainingClock clock({});
   clock.set(kIteration, kEnvSteps);
   return clock;
+}
+
+inline Spec spec_of(const ActionSpace& action, bool masks) {
+  Spec spec;
+  spec.roles = {{.name = "agent",
+                 .count = kAgents,
+                 .observation = {{"o", kObservation}},
+                 .action = action,
+                 .action_mask = masks}};
+  spec.time_limit = kTimeLimit;
+  return spec;
+}
+
+// Remembers two rollouts and a few steps more, so that the fourth one overwrites the oldest.
+inline void set_common(OffPolicySettings& settings, ModelSettings& model) {
+  settings.gamma = 0.9;
+  settings.reward_scale = 0.5;
+  settings.lr = 0.01;
+  settings.max_grad_norm = 0.2;
+  settings.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
+  settings.replay.buffer_size = (2 * kSteps + 3) * kEnvs;
+  settings.replay.batch_size = 2 * kEnvs;
+  settings.replay.replay_ratio = 0.5;
+  settings.replay.learning_starts = kSteps * kEnvs + 1;
+  model.fc_dims = {16, 8};
+  model.activation = kTanh;
+}
+
+inline void set_common(PqnSettings& pqn, ModelSettings& model) {
+  pqn.gamma = 0.97;
+  pqn.lambda = 0.8;
+  pqn.reward_scale = 0.3;
+  pqn.lr = 0.01;
+  pqn.epsilon = 0.6;
+  pqn.max_grad_norm = 0.2;
+  pqn.num_epochs = 2;
+  pqn.num_minibatches = 3;
+  pqn.adam_epsilon = 1e-4;
+  model.fc_dims = {16, 8};
+  model.activation = kTanh;
+}
+
+std::string text(auto value) { return concat(value); }
+
+inline TensorMetadata optimizer_metadata(const OptimizerSettings& settings, const ActionSpace& action) {
+  return {
+      {"heads", join(action.heads, " ")},
+      {"lr", text(value_at(settings.lr, kEnvSteps))},
+      {"max_grad_norm", text(settings.clip_grad_norm ? value_at(settings.max_grad_norm, kEnvSteps) : 0.0)},
+      {"adam_epsilon", text(settings.adam_epsilon)}};
+}
+
+// `more`: what the algorithm has beside what all have that learn from a replay memory.
+inline TensorMetadata replay_metadata(const OffPolicySettings& settings, const ActionSpace& action,
+                                      TensorMetadata more) {
+  more.merge(optimizer_metadata(settings, action));
+  more.merge(TensorMetadata{{"gamma", text(settings.gamma)},
+                            {"reward_scale", text(settings.reward_scale)},
+                            {"n_step", text(settings.replay.n_step)},
+                            {"buffer_size", text(settings.replay.buffer_size)},
+                            {"batch_size", text(settings.replay.batch_size)},
+                            {"replay_ratio", text(settings.replay.replay_ratio)},
+                            {"learning_starts", text(settings.replay.learning_starts)},
+                            {"prioritized", text(settings.replay.prioritized ? 1 : 0)},
+                            {"priority_exponent", text(settings.replay.priority_exponent)},
+                            {"importance_exponent", text(value_at(settings.replay.importance_exponent, 0))},
+                            {"seed", text(kSeed)}});
+  return more;
+}
+
+inline TensorMetadata pqn_metadata(const PqnSettings& pqn, const ActionSpace& action, TensorMetadata more) {
+  more.merge(optimizer_metadata(pqn, action));
+  more.merge(TensorMetadata{
+      {"gamma", text(pqn.gamma)}, {"decay", text(pqn.lambda)}, {"reward_scale", text(pqn.reward_scale)}});
+  return more;
 }
 
 // Makes one update per iteration, of a batch whose rows are divided into blocks.
@@ -168,33 +246,75 @@ inline void record_rollout(Record& record, const Trajectory& trajectory) {
   if (buffers.action_mask.defined()) record.add("action_mask", buffers.action_mask);
 }
 
-// Iteration i of an algorithm with a replay memory, after begin_rollout(): the policy acts on what the
-// trajectory holds, and everything that is played is recorded.
-inline void play(Record& record, const std::string& prefix, int i, Policy& policy, Learner& learner,
-                 Trajectory& trajectory) {
-  PolicyBuffers& buffers = trajectory.policies()[0];
-  for (int t = 0; t < kSteps; ++t)
-    policy.act(buffers, t,
-               {.seed = kSeed,
-                .step = static_cast<std::uint64_t>(i * kSteps + t),
-                .exploration = learner.exploration()});
-  prepare({&learner, 1});
-  for (const auto& [name, tensor] :
-       {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
-        std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
-        std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
-        std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
-        std::pair{"reset_step", trajectory.reset_step()}})
-    record.add(prefix + name, tensor);
-  if (buffers.action_mask.defined()) record.add(prefix + "action_mask", buffers.action_mask);
+inline void record_metrics(Record& record, const std::string& prefix, const Learner& learner) {
+  for (const auto& [name, value] : learner.algorithm().metrics())
+    record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
 }
 
-// Measurements and priorities after the update of iteration i.
-inline void record_learned(Record& record, const std::string& prefix, int i, const Learner& learner) {
-  for (const auto& [name, value] : learner.metrics())
-    record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
-  for (const NamedTensor& named : learner.memory(i + 1))
-    if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
+// The policy acts on what the trajectory holds, and learns from it once.
+inline void record_update(Record& record, const Spec& spec, Policy& policy, Learner& learner,
+                          Trajectory& trajectory, const AlgorithmSettings& settings) {
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  const TrainingClock clock = clock_then();
+  learner.begin_rollout(clock);
+  for (int t = 0; t < kSteps; ++t)
+    policy.act(buffers, t,
+               {.seed = kSeed, .step = static_cast<std::uint64_t>(t), .exploration = learner.exploration()});
+  policy.evaluate(buffers, kSteps);
+  record.add("before.", policy, policy.parameters());
+  prepare({&learner, 1});
+  record_rollout(record, trajectory);
+  record_order(record, spec, settings, {});
+  ASSERT_TRUE(update({&learner, 1}, clock));
+  record.add("after.", policy, policy.parameters());
+  record_metrics(record, "", learner);
+}
+
+// What the iterations of an algorithm have beside those of the others. Each is called with the prefix of the
+// iteration's tensors.
+struct OfIterations {
+  std::function<void(Draws&)> fill = [](Draws&) {};  // what else its rollout reads
+  std::function<void(const std::string&)> played = [](const std::string&) {};
+  std::function<void(const std::string&)> learned = [](const std::string&) {};
+};
+
+// Iterations of an algorithm with a replay memory, with everything that is played, and measurements and
+// priorities after each update.
+inline void record_iterations(Record& record, Policy& policy, Learner& learner, Trajectory& trajectory,
+                              const OfIterations& own = {}) {
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  Draws draws(8);
+  TrainingClock clock({});
+  record.add("before.", policy, policy.parameters());
+  for (int i = 0; i < kIterations; ++i) {
+    const std::string prefix = concat(i, '.');
+    clock.set(i, i * kSteps * kEnvs);
+    fill_trajectory(draws, trajectory, false);
+    own.fill(draws);
+    learner.enter(i);
+    learner.begin_rollout(clock);
+    for (int t = 0; t < kSteps; ++t)
+      policy.act(buffers, t,
+                 {.seed = kSeed,
+                  .step = static_cast<std::uint64_t>(i * kSteps + t),
+                  .exploration = learner.exploration()});
+    prepare({&learner, 1});
+    for (const auto& [name, tensor] :
+         {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
+          std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
+          std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
+          std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
+          std::pair{"reset_step", trajectory.reset_step()}})
+      record.add(prefix + name, tensor);
+    if (buffers.action_mask.defined()) record.add(prefix + "action_mask", buffers.action_mask);
+    own.played(prefix);
+    ASSERT_TRUE(update({&learner, 1}, clock));
+    record.add(prefix + "after.", policy, policy.parameters());
+    record_metrics(record, prefix, learner);
+    for (const NamedTensor& named : learner.algorithm().memory(i + 1))
+      if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
+    own.learned(prefix);
+  }
 }
 
 inline std::filesystem::path record_folder() {

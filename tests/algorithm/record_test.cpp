@@ -2,12 +2,6 @@
 // torch_oracle_test.py.
 #include "tests/algorithm/record.h"
 
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-
-#include "src/base/join.h"
-#include "tests/schedule.h"
-#include "wd/algorithms.h"
 #include "wd/policy_gradient.h"
 
 namespace wd {
@@ -179,44 +173,39 @@ TensorMetadata metadata_of(const Case& c) {
   const PpoSettings unset;
   const PpoSettings& ppo =
       c.settings.algorithm.is<PpoSettings>() ? c.settings.algorithm.as<PpoSettings>() : unset;
-  std::ostringstream heads;
-  for (const int n : c.action.heads) heads << n << ' ';
-  const auto text = [](auto value) { return concat(value); };
-  return {{"heads", heads.str()},
-          {"distribution", kContinuousDistributionNames[c.settings.model.distribution]},
-          {"algorithm", c.settings.algorithm.is<A2cSettings>()   ? "a2c"
-                        : c.settings.algorithm.is<PpoSettings>() ? "ppo"
-                                                                 : "reinforce"},
-          {"separate", text(model.separate_value)},
-          {"reads", join(model.reads, " ")},
-          {"critic_reads", join(model.read_by(true), " ")},
-          {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
-          {"activation", model.activation == kRelu ? "relu" : "tanh"},
-          {"sequence_length", text(model.state_size() > 0 ? model.sequence_length : -1)},
-          {"gamma", text(s.gamma)},
-          {"gae_lambda", text(s.gae_lambda)},
-          {"n_step", text(s.n_step)},
-          {"time_limit", text(kTimeLimit)},
-          {"lr", text(value_at(s.lr, kEnvSteps))},
-          {"vf_loss_coeff", text(value_at(s.vf_loss_coeff, kEnvSteps))},
-          {"entropy_coeff", text(value_at(s.entropy_coeff, kEnvSteps))},
-          {"max_grad_norm", text(s.clip_grad_norm ? value_at(s.max_grad_norm, kEnvSteps) : 0.0)},
-          {"normalize_advantage", text(s.normalize_advantage)},
-          {"normalize_return", text(s.normalize_return)},
-          {"normalize_value", text(s.normalize_value)},
-          {"normalize_reward", text(s.normalize_reward)},
-          {"max_rows", text(s.max_rows)},
-          {"adam_epsilon", text(s.adam_epsilon)},
-          {"clip_param", text(value_at(ppo.clip_param, kEnvSteps))},
-          {"vf_clip_param", text(value_at(ppo.vf_clip_param, kEnvSteps))},
-          {"target_kl", text(value_at(ppo.target_kl, kEnvSteps))},
-          {"adaptive_kl", text(ppo.adaptive_kl)}};
+  TensorMetadata metadata = {{"distribution", kContinuousDistributionNames[c.settings.model.distribution]},
+                             {"algorithm", c.settings.algorithm.is<A2cSettings>()   ? "a2c"
+                                           : c.settings.algorithm.is<PpoSettings>() ? "ppo"
+                                                                                    : "reinforce"},
+                             {"separate", text(model.separate_value)},
+                             {"reads", join(model.reads, " ")},
+                             {"critic_reads", join(model.read_by(true), " ")},
+                             {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
+                             {"activation", model.activation == kRelu ? "relu" : "tanh"},
+                             {"sequence_length", text(model.state_size() > 0 ? model.sequence_length : -1)},
+                             {"gamma", text(s.gamma)},
+                             {"gae_lambda", text(s.gae_lambda)},
+                             {"n_step", text(s.n_step)},
+                             {"time_limit", text(kTimeLimit)},
+                             {"vf_loss_coeff", text(value_at(s.vf_loss_coeff, kEnvSteps))},
+                             {"entropy_coeff", text(value_at(s.entropy_coeff, kEnvSteps))},
+                             {"normalize_advantage", text(s.normalize_advantage)},
+                             {"normalize_return", text(s.normalize_return)},
+                             {"normalize_value", text(s.normalize_value)},
+                             {"normalize_reward", text(s.normalize_reward)},
+                             {"max_rows", text(s.max_rows)},
+                             {"clip_param", text(value_at(ppo.clip_param, kEnvSteps))},
+                             {"vf_clip_param", text(value_at(ppo.vf_clip_param, kEnvSteps))},
+                             {"target_kl", text(value_at(ppo.target_kl, kEnvSteps))},
+                             {"adaptive_kl", text(ppo.adaptive_kl)}};
+  metadata.merge(optimizer_metadata(s, c.action));
+  return metadata;
 }
 
 void record_statistics(Record& record, const std::string& prefix, const Policy& policy,
                        const Learner& learner) {
   for (const NamedTensor& named : policy.statistics()) record.add(prefix + named.name, named.tensor);
-  for (const NamedTensor& named : learner.state())
+  for (const NamedTensor& named : learner.algorithm().state())
     if (named.name.starts_with("reward_")) record.add(prefix + named.name, named.tensor);
 }
 
@@ -224,13 +213,7 @@ class Records : public testing::TestWithParam<Case> {};
 
 TEST_P(Records, AnUpdate) {
   const Case& c = GetParam();
-  Spec spec;
-  spec.roles = {{.name = "agent",
-                 .count = kAgents,
-                 .observation = {{"o", kObservation}},
-                 .action = c.action,
-                 .action_mask = c.masks}};
-  spec.time_limit = kTimeLimit;
+  Spec spec = spec_of(c.action, c.masks);
   std::vector<std::string> reads = c.settings.model.reads;
   reads.insert(reads.end(), c.settings.model.critic_reads.begin(), c.settings.model.critic_reads.end());
   if (reads.size() > 1)
@@ -266,7 +249,7 @@ TEST_P(Records, AnUpdate) {
   Record record;
   record.add("before.", policy, policy.parameters());
   Learner learner({&policy, 1}, trajectory, 0, c.settings, kSeed);
-  for (const NamedTensor& named : learner.state()) {
+  for (const NamedTensor& named : learner.algorithm().state()) {
     if (named.name == "reward_sums")
       named.tensor.copy_(at::tensor(draws.uniforms(kEnvs * kAgents, -3.0f, 3.0f)).view({kEnvs, kAgents}));
     if (named.name == "reward_moments") named.tensor.copy_(at::tensor({30.0, 0.5, 4.0}, at::kDouble));
@@ -296,8 +279,7 @@ TEST_P(Records, AnUpdate) {
   ASSERT_TRUE(update({&learner, 1}, clock_then()));
   record.add("after.", policy, policy.parameters());
   record_statistics(record, "statistics_after.", policy, learner);
-  for (const auto& [name, value] : learner.metrics())
-    record.add("metric." + name, at::full({}, value, at::kDouble));
+  record_metrics(record, "", learner);
   record.write(record_folder() / (c.name + ".safetensors"), metadata_of(c));
 }
 

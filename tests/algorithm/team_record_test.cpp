@@ -1,8 +1,6 @@
 // team_record_test.cpp: records updates of the algorithms that learn one value of a team, with all inputs and
 // outputs, in $WD_RECORD_DIR for team_oracle_test.py.
 #include "tests/algorithm/record.h"
-#include "tests/schedule.h"
-#include "wd/algorithms.h"
 
 namespace wd {
 namespace {
@@ -21,17 +19,10 @@ class TeamRecords : public testing::TestWithParam<TeamCase> {
  protected:
   TeamRecords() {
     const TeamCase& c = GetParam();
-    spec_.roles = {{.name = "agent",
-                    .count = kAgents,
-                    .observation = {{"o", kObservation}},
-                    .action = ActionSpace::discrete(c.heads),
-                    .action_mask = c.masks}};
-    spec_.time_limit = kTimeLimit;
+    spec_ = spec_of(ActionSpace::discrete(c.heads), c.masks);
     spec_.streams = {{"state", StreamSpec::kReplica, {kState}}};
     settings_.name = "agent";
     settings_.algorithm = AlgorithmChoice::named(c.algorithm);
-    settings_.model.fc_dims = {16, 8};
-    settings_.model.activation = kTanh;
     settings_.model.dueling = c.dueling;
     if (settings_.algorithm->traits().mixer.reads_state()) settings_.model.critic_reads = {"state"};
   }
@@ -55,31 +46,15 @@ class TeamRecords : public testing::TestWithParam<TeamCase> {
     const at::Tensor& state = trajectory.policies()[0].stream_rows[0];
     if (state.defined()) record.add(prefix + "state", state.select(2, 0).narrow(2, 0, kState));
   }
-  std::string heads() const {
-    std::string all;
-    for (const int n : GetParam().heads) all += std::to_string(n) + " ";
-    return all;
-  }
-
   Spec spec_;
   PolicySettings settings_;
 };
-
-std::string text(auto value) { return concat(value); }
 
 class RolloutTeams : public TeamRecords {};
 
 TEST_P(RolloutTeams, AnUpdate) {
   auto& pqn = settings_.algorithm.as<PqnSettings>();
-  pqn.gamma = 0.97;
-  pqn.lambda = 0.8;
-  pqn.reward_scale = 0.3;
-  pqn.lr = 0.01;
-  pqn.epsilon = 0.6;
-  pqn.max_grad_norm = 0.2;
-  pqn.num_epochs = 2;
-  pqn.num_minibatches = 3;
-  pqn.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
+  set_common(pqn, settings_.model);
   pqn.mixer.units = 4;
   pqn.mixer.hidden = {7};
   Trajectory trajectory = this->trajectory();
@@ -88,33 +63,12 @@ TEST_P(RolloutTeams, AnUpdate) {
   fill_states(draws, trajectory);
   Policy policy = this->policy(trajectory);
   Learner learner({&policy, 1}, trajectory, 0, settings_, kSeed);
-  const TrainingClock clock = clock_then();
-  learner.begin_rollout(clock);
-  for (int t = 0; t < kSteps; ++t)
-    policy.act(trajectory.policies()[0], t,
-               {.seed = kSeed, .step = static_cast<std::uint64_t>(t), .exploration = learner.exploration()});
-  policy.evaluate(trajectory.policies()[0], kSteps);
-
   Record record;
-  record.add("before.", policy, policy.parameters());
-  prepare({&learner, 1});
-  record_rollout(record, trajectory);
   record_states(record, "", trajectory);
-  record_order(record, spec_, pqn, {});
-  ASSERT_TRUE(update({&learner, 1}, clock));
-  record.add("after.", policy, policy.parameters());
-  for (const auto& [name, value] : learner.metrics())
-    record.add("metric." + name, at::full({}, value, at::kDouble));
-  record.write(record_folder() / (GetParam().name + ".safetensors"),
-               {{"heads", heads()},
-                {"gamma", text(pqn.gamma)},
-                {"decay", text(pqn.lambda)},
-                {"reward_scale", text(pqn.reward_scale)},
-                {"lr", text(value_at(pqn.lr, 0))},
-                {"max_grad_norm", text(value_at(pqn.max_grad_norm, 0))},
-                {"adam_epsilon", text(pqn.adam_epsilon)},
-                {"dueling", text(0)},
-                {"units", text(pqn.mixer.units)}});
+  record_update(record, spec_, policy, learner, trajectory, pqn);
+  record.write(
+      record_folder() / (GetParam().name + ".safetensors"),
+      pqn_metadata(pqn, spec_.roles[0].action, {{"dueling", text(0)}, {"units", text(pqn.mixer.units)}}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Updates, RolloutTeams,
@@ -127,67 +81,33 @@ class ReplayTeams : public TeamRecords {};
 TEST_P(ReplayTeams, Iterations) {
   const TeamCase& c = GetParam();
   auto& dqn = settings_.algorithm.as<DqnSettings>();
-  dqn.gamma = 0.9;
-  dqn.reward_scale = 0.5;
-  dqn.lr = 0.01;
+  set_common(dqn, settings_.model);
   dqn.epsilon = 0.5;
-  dqn.max_grad_norm = 0.2;
-  dqn.adam_epsilon = 1e-4;
   dqn.huber = 0.8;
   dqn.tau = 0.3;
   dqn.double_q = c.double_q;
   dqn.target_every = 2 * kSteps * kEnvs;
   dqn.replay.n_step = c.n_step;
   dqn.replay.prioritized = c.prioritized;
-  dqn.replay.buffer_size = (2 * kSteps + 3) * kEnvs;
-  dqn.replay.batch_size = 2 * kEnvs;
-  dqn.replay.replay_ratio = 0.5;
-  dqn.replay.learning_starts = kSteps * kEnvs + 1;
   if (c.blocks) learn_in_blocks(dqn.replay);
   dqn.mixer.units = 4;
   dqn.mixer.hidden = {7};
   Trajectory trajectory = this->trajectory();
-  Draws draws(8);
   Policy policy = this->policy(trajectory);
   Learner learner({&policy, 1}, trajectory, 0, settings_, kSeed);
-  TrainingClock clock({});
   Record record;
-  record.add("before.", policy, policy.parameters());
-  for (int i = 0; i < kIterations; ++i) {
-    clock.set(i, i * kSteps * kEnvs);
-    fill_trajectory(draws, trajectory, false);
-    fill_states(draws, trajectory);
-    learner.enter(i);
-    learner.begin_rollout(clock);
-    const std::string prefix = concat(i, '.');
-    play(record, prefix, i, policy, learner, trajectory);
-    record_states(record, prefix, trajectory);
-    ASSERT_TRUE(update({&learner, 1}, clock));
-    record.add(prefix + "after.", policy, policy.parameters());
-    record_learned(record, prefix, i, learner);
-  }
+  record_iterations(
+      record, policy, learner, trajectory,
+      {.fill = [&](Draws& draws) { fill_states(draws, trajectory); },
+       .played = [&](const std::string& prefix) { record_states(record, prefix, trajectory); }});
   record.write(record_folder() / (c.name + ".safetensors"),
-               {{"heads", heads()},
-                {"gamma", text(dqn.gamma)},
-                {"reward_scale", text(dqn.reward_scale)},
-                {"lr", text(value_at(dqn.lr, 0))},
-                {"max_grad_norm", text(value_at(dqn.max_grad_norm, 0))},
-                {"adam_epsilon", text(dqn.adam_epsilon)},
-                {"target_every", text(dqn.target_every)},
-                {"tau", text(dqn.tau)},
-                {"double_q", text(dqn.double_q ? 1 : 0)},
-                {"huber", text(dqn.huber)},
-                {"n_step", text(dqn.replay.n_step)},
-                {"buffer_size", text(dqn.replay.buffer_size)},
-                {"batch_size", text(dqn.replay.batch_size)},
-                {"replay_ratio", text(dqn.replay.replay_ratio)},
-                {"learning_starts", text(dqn.replay.learning_starts)},
-                {"prioritized", text(dqn.replay.prioritized ? 1 : 0)},
-                {"priority_exponent", text(dqn.replay.priority_exponent)},
-                {"importance_exponent", text(value_at(dqn.replay.importance_exponent, 0))},
-                {"dueling", text(c.dueling ? 1 : 0)},
-                {"units", text(dqn.mixer.units)},
-                {"seed", text(kSeed)}});
+               replay_metadata(dqn, spec_.roles[0].action,
+                               {{"target_every", text(dqn.target_every)},
+                                {"tau", text(dqn.tau)},
+                                {"double_q", text(dqn.double_q ? 1 : 0)},
+                                {"huber", text(dqn.huber)},
+                                {"dueling", text(c.dueling ? 1 : 0)},
+                                {"units", text(dqn.mixer.units)}}));
 }
 
 INSTANTIATE_TEST_SUITE_P(

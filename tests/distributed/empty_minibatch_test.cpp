@@ -19,7 +19,7 @@ Spec small_spec() {
 }
 
 double metric(const Learner& learner, const std::string& wanted) {
-  for (const auto& [name, value] : learner.metrics())
+  for (const auto& [name, value] : learner.algorithm().metrics())
     if (name == wanted) return value;
   return -1.0;
 }
@@ -47,7 +47,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     };
     learn();
     EXPECT_TRUE(at::equal(policy.parameters(), before));
-    EXPECT_EQ(learner.state()[2].tensor.item<float>(), 0.0f);
+    EXPECT_EQ(learner.algorithm().state()[2].tensor.item<float>(), 0.0f);
     EXPECT_EQ(metric(learner, "updates"), 0.0);
     EXPECT_EQ(metric(learner, "empty_minibatches"), 12.0);
 
@@ -55,7 +55,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     if (group.rank() == 1) buffers.active[2][1][0] = 1;
     learn();
     EXPECT_FALSE(at::equal(policy.parameters(), before));
-    EXPECT_EQ(learner.state()[2].tensor.item<float>(), 3.0f) << "one step an epoch";
+    EXPECT_EQ(learner.algorithm().state()[2].tensor.item<float>(), 3.0f) << "one step an epoch";
     EXPECT_EQ(metric(learner, "updates"), 3.0);
     EXPECT_EQ(metric(learner, "empty_minibatches"), 9.0);
     const at::Tensor both = group.all_gather_rows(policy.parameters().view({1, -1}));

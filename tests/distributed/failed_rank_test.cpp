@@ -51,7 +51,7 @@ class OneRank {
     }
     EXPECT_EQ(*guard_->failed() != 0, group_.rank() == 1);
   }
-  void obey_the_guard() { learner_->set_skip_flag(guard_->failed()); }
+  void obey_the_guard() { learner_->algorithm().set_skip_flag(guard_->failed()); }
   void learn() {
     prepare({&*learner_, 1});
     update({&*learner_, 1}, clock_);

@@ -120,9 +120,11 @@ TEST(FeaturesTest, ALearnerRefusesMoreMinibatchesThanSequences) {
     const Learner learner({&policy, 1}, trajectory, 0, settings, 1);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(),
-                 "policy 'shared': PPO cannot divide 4 sequences of 4 replicas into num_minibatches = 5 "
-                 "minibatches: lower it");
+    EXPECT_STREQ(
+        error.what(),
+        "policy 'shared': PPO: num_minibatches = 5 must be at most 4: minibatches of a network with a "
+        "state consist of sequences, and 4 replicas x 8 steps are 4 sequences of 8 steps: lower it, set "
+        "a shorter model.sequence_length, or raise trainer.num_envs");
   }
 }
 
