@@ -3,5 +3,7 @@
 #include "kernels/actor_body.h"
 #include "wd/kernel.h"
 
-WD_KERNEL(actor_actions, ActorActionsArgs, actor_actions_row, args.rows, args.rows, "actions of a batch")
-WD_KERNEL(actor_gradient, ActorGradientArgs, actor_gradient_row, args.rows, args.rows, "loss of actions")
+WD_KERNEL(actor_actions, ActorActionsArgs, actor_actions_row, args.rows.count, args.rows.count,
+          "actions of a batch")
+WD_KERNEL(actor_gradient, ActorGradientArgs, actor_gradient_row, args.rows.count, args.rows.count,
+          "loss of actions")

@@ -17,18 +17,19 @@ WD_FN float actor_normal(const ActorDraw& draw, std::int64_t row, int component)
 }
 
 WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
-  const float* const output = args.output + row * args.output_stride;
-  float* const action = args.action + row * args.action_stride;
+  const ActorRows& rows = args.rows;
+  const float* const output = rows.output[row];
+  float* const action = args.action[row];
   float log_prob = 0.0f;
-  for (int k = 0; k < args.components; ++k) {
-    if (args.distribution == Distribution::kPoint) {
+  for (int k = 0; k < rows.components; ++k) {
+    if (rows.distribution == Distribution::kPoint) {
       float shift = 0.0f;
       if (args.noise > 0.0f)
-        shift = clamp(args.noise * actor_normal(args.draw, row, k), -args.noise_clip, args.noise_clip);
+        shift = clamp(args.noise * actor_normal(rows.draw, row, k), -args.noise_clip, args.noise_clip);
       action[k] = clamp(tanh(output[k]) + shift, -1.0f, 1.0f);
       continue;
     }
-    const GaussianDraw draw = GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
+    const GaussianDraw draw = GaussianDraw::of(output, rows.components, k, actor_normal(rows.draw, row, k));
     action[k] = tanh(draw.u);
     log_prob += draw.log_prob();
   }
@@ -38,23 +39,24 @@ WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
 // With z fixed, d log pi / du = 2 tanh(u), by the correction for tanh; the density of u itself does not
 // change but for the deviation.
 WD_FN void actor_gradient_row(const ActorGradientArgs& args, std::int64_t row) {
-  const float* const output = args.output + row * args.output_stride;
-  float* const grad = args.output_grad + row * args.grad_stride;
-  const int C = args.components;
+  const ActorRows& rows = args.rows;
+  const float* const output = rows.output[row];
+  float* const grad = args.output_grad[row];
+  const int C = rows.components;
   const float weight = args.weight[row],
               alpha = args.log_prob_weight == nullptr ? 0.0f : *args.log_prob_weight;
-  for (int k = 0; k < (args.distribution == Distribution::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
+  for (int k = 0; k < (rows.distribution == Distribution::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
   if (weight == 0.0f) return;
   for (int k = 0; k < C; ++k) {
-    const float* const terms = args.action_grad + row * args.action_grad_stride + k;
+    const float* const terms = args.action_grad[row] + k;
     float by_action = terms[0];
     for (int i = 1; i < args.terms; ++i) by_action += terms[i * args.action_grad_step];
-    if (args.distribution == Distribution::kPoint) {
+    if (rows.distribution == Distribution::kPoint) {
       const float a = tanh(output[k]);
       grad[k] = weight * by_action * (1.0f - a) * (1.0f + a);
       continue;
     }
-    const GaussianDraw draw = GaussianDraw::of(output, C, k, actor_normal(args.draw, row, k));
+    const GaussianDraw draw = GaussianDraw::of(output, C, k, actor_normal(rows.draw, row, k));
     const float a = tanh(draw.u);
     const float by_u = by_action * (1.0f - a) * (1.0f + a) + alpha * 2.0f * a;
     grad[k] = weight * by_u;

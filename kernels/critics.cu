@@ -5,7 +5,7 @@
 
 WD_KERNEL(critic_target, CriticTargetArgs, critic_target_row, args.rows, args.rows, "targets of critics")
 WD_KERNEL(actor_loss, ActorLossArgs, actor_loss_row, args.rows, args.rows, "loss of actions")
-WD_KERNEL(choices_target, ChoicesTargetArgs, choices_target_row, args.rows, args.rows, "targets of critics")
+WD_KERNEL(choices_target, CriticTargetArgs, choices_target_row, args.rows, args.rows, "targets of critics")
 WD_KERNEL(choices_loss, ChoicesLossArgs, choices_loss_row, args.rows, args.rows, "loss of actions")
 WD_KERNEL(value_penalty, ValuePenaltyArgs, value_penalty_row, args.rows, args.rows, "loss")
 WD_SMALL_KERNEL(temperature_loss, TemperatureArgs, temperature_of, 1)

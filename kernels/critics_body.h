@@ -7,7 +7,7 @@
 namespace wd {
 
 WD_FN float mean_value(const CriticsOutput& critics, int critic, std::int64_t row) {
-  const float* const value = critics.value[critic] + row * critics.stride;
+  const float* const value = critics.value[critic][row];
   float sum = 0.0f;
   for (int k = 0; k < critics.quantiles; ++k) sum += value[k];
   return sum / static_cast<float>(critics.quantiles);
@@ -29,12 +29,12 @@ struct LowestCritic {
 
 WD_FN void critic_target_row(const CriticTargetArgs& args, std::int64_t row) {
   const int K = args.critics.quantiles;
-  float* const target = args.target + row * K;
+  float* const target = args.target[row];
   for (int k = 0; k < K; ++k) target[k] = args.reward[row];
   const float discount = args.discount[row];
   if (discount == 0.0f) return;
   const int lowest = LowestCritic::of(args.critics, row).critic;
-  const float* const value = args.critics.value[lowest] + row * args.critics.stride;
+  const float* const value = args.critics.value[lowest][row];
   const float entropy = args.log_prob == nullptr ? 0.0f : -*args.alpha * args.log_prob[row];
   for (int k = 0; k < K; ++k) target[k] += discount * (value[k] + entropy);
 }
@@ -59,7 +59,7 @@ WD_FN void actor_loss_row(const ActorLossArgs& args, std::int64_t row) {
   const int K = args.critics.quantiles;
   const LowestCritic lowest = LowestCritic::of(args.critics, row);
   for (int i = 0; i < args.critics.count; ++i) {
-    float* const grad = args.value_grad[i] + row * args.grad_stride;
+    float* const grad = args.value_grad[i][row];
     for (int k = 0; k < K; ++k) grad[k] = counts && i == lowest.critic ? -1.0f / static_cast<float>(K) : 0.0f;
   }
   const float log_prob = args.log_prob == nullptr ? 0.0f : args.log_prob[row],
@@ -71,9 +71,8 @@ WD_FN void actor_loss_row(const ActorLossArgs& args, std::int64_t row) {
 
 // The lowest value that a critic computes for this choice.
 WD_FN float lowest_of_choice(const CriticsOutput& critics, std::int64_t row, int choice) {
-  float lowest = critics.value[0][row * critics.stride + choice];
-  for (int i = 1; i < critics.count; ++i)
-    lowest = min(lowest, critics.value[i][row * critics.stride + choice]);
+  float lowest = critics.value[0][row][choice];
+  for (int i = 1; i < critics.count; ++i) lowest = min(lowest, critics.value[i][row][choice]);
   return lowest;
 }
 
@@ -94,22 +93,23 @@ struct HeadSums {
   }
 };
 
-WD_FN void choices_target_row(const ChoicesTargetArgs& args, std::int64_t row) {
-  args.target[row] = args.reward[row];
+WD_FN void choices_target_row(const CriticTargetArgs& args, std::int64_t row) {
+  float& target = *args.target[row];
+  target = args.reward[row];
   if (args.discount[row] == 0.0f) return;
-  const float* const logits = args.logits + row * args.logits_stride;
-  const std::uint8_t* const legal =
-      args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns();
+  const ActionLayout& layout = args.choices.layout;
+  const float* const logits = args.choices.logits[row];
+  const std::uint8_t* const legal = args.choices.legal[row];
   float value = 0.0f;
-  for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++]) {
-    const int n = args.layout.head_size[h];
+  for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++]) {
+    const int n = layout.head_size[h];
     const std::uint8_t* const of_head = legal == nullptr ? nullptr : legal + first;
     const Softmax softmax = Softmax::of(logits + first, of_head, n);
     if (!(softmax.sum > 0.0f)) continue;
     const HeadSums sums = HeadSums::of(args.critics, row, first, logits + first, of_head, n, softmax);
     value += sums.value - *args.alpha * sums.log_prob;
   }
-  args.target[row] += args.discount[row] * value;
+  target += args.discount[row] * value;
 }
 
 // The logarithm of the number of legal choices; 0 without any.
@@ -122,13 +122,13 @@ WD_FN float highest_entropy(const std::uint8_t* legal, int n) {
 // With f_i = alpha log p_i - q_i, the gradient by logit i is p_i (f_i - sum_j p_j f_j).
 WD_FN void choices_loss_row(const ChoicesLossArgs& args, std::int64_t row) {
   const bool counts = args.weight[row] != 0.0f;
-  const float* const logits = args.logits + row * args.logits_stride;
-  float* const grad = args.logits_grad + row * args.grad_stride;
-  const std::uint8_t* const legal =
-      args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns();
+  const ActionLayout& layout = args.choices.layout;
+  const float* const logits = args.choices.logits[row];
+  float* const grad = args.logits_grad[row];
+  const std::uint8_t* const legal = args.choices.legal[row];
   float value = 0.0f, log_prob = 0.0f, highest = 0.0f;
-  for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++]) {
-    const int n = args.layout.head_size[h];
+  for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++]) {
+    const int n = layout.head_size[h];
     const std::uint8_t* const of_head = legal == nullptr ? nullptr : legal + first;
     const Softmax softmax = Softmax::of(logits + first, of_head, n);
     highest += highest_entropy(of_head, n);
@@ -160,7 +160,7 @@ WD_FN void temperature_of(const TemperatureArgs& args, std::int64_t) {
 }
 
 WD_FN void value_penalty_row(const ValuePenaltyArgs& args, std::int64_t row) {
-  float* const grad = args.grad + row * args.grad_stride;
+  float* const grad = args.grad[row];
   const float slope = args.weight[row] * args.scale / static_cast<float>(args.quantiles);
   for (int k = 0; k < args.quantiles; ++k) grad[k] = (args.adds ? grad[k] : 0.0f) + slope;
 }

@@ -11,23 +11,14 @@ namespace wd::cuda {
 
 namespace {
 
-// Where the value, or its gradient, is the column behind the others.
-__host__ __device__ bool is_next_column(const float* one, int one_stride, const float* rows, int stride,
-                                        int columns) {
-  return one == rows + columns && one_stride == stride;
-}
-
 // The columns of a row that are staged.
 struct StagedColumns {
   int columns, output, grad;
 
-  __host__ __device__ static StagedColumns of(const LossArgs& args) {
+  static StagedColumns of(const LossArgs& args) {
     const int columns = args.layout.columns();
-    const bool value =
-        is_next_column(args.value, args.value_stride, args.output, args.output_stride, columns);
-    const bool value_grad =
-        is_next_column(args.value_grad, args.value_grad_stride, args.output_grad, args.grad_stride, columns);
-    return {columns, value ? columns + 1 : columns, value_grad ? columns + 1 : columns};
+    return {columns, staged_columns(args.networks.output, columns, args.networks.value),
+            staged_columns(args.output_grad, columns, args.value_grad)};
   }
   __host__ __device__ int floats() const { return staged_stride(output) + staged_stride(grad); }
 };
@@ -42,7 +33,7 @@ __global__ void __launch_bounds__(kMostStagedThreads, 4)
   auto* const outputs = reinterpret_cast<float*>(dynamic_shared());
   float* const grads = outputs + threads * staged_stride(staged.output);
   auto* const legal = reinterpret_cast<std::uint8_t*>(grads + threads * staged_stride(staged.grad));
-  stage_rows(args.output + first * args.output_stride, args.output_stride, staged.output, rows, outputs);
+  stage_rows(args.networks.output.from(first), staged.output, rows, outputs);
   if (args.action_mask != nullptr)
     stage_bytes(args.action_mask + first * staged.columns, rows * staged.columns, legal);
   meet(Place::current());
@@ -56,7 +47,7 @@ __global__ void __launch_bounds__(kMostStagedThreads, 4)
     args.mask[row] == 0 ? loss_of_masked_row(args, row, input) : loss_of_row<D>(args, row, input);
   }
   meet(Place::current());
-  unstage_rows(grads, staged.grad, rows, args.output_grad + first * args.grad_stride, args.grad_stride);
+  unstage_rows(grads, staged.grad, rows, args.output_grad.from(first));
 }
 
 // Returns whether the rows fit; if not, nothing is enqueued.

@@ -24,11 +24,7 @@ struct LossArgs {
   bool with_value = true;  // REINFORCE has no value loss
   LossCoefficients fixed{};
   const LossCoefficients* scheduled = nullptr;  // on the device, used instead of `fixed`; or null
-  const float* output = nullptr;                // [rows, output_stride]
-  const float* value = nullptr;                 // [rows], value_stride apart
-  int output_stride = 0, value_stride = 0;
-  const float* latent = nullptr;  // kGsde: [rows, L], latent_stride apart
-  std::int64_t latent_stride = 0;
+  NetworkRows networks{};
   const std::int32_t* action = nullptr;       // [rows, action_width]
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   const float* old_log_prob = nullptr;        // [rows]
@@ -36,17 +32,16 @@ struct LossArgs {
   const float* advantage = nullptr;           // [rows]
   const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
   const float* target = nullptr;              // [rows]
-  // {mean, deviation}, in units of which the value loss is computed, as `value` is; or null. If
-  // value_is_plain, `value` has the units of the target instead.
+  // {mean, deviation}, in units of which the value loss is computed, as networks.value is; or null. If
+  // value_is_plain, networks.value has the units of the target instead.
   const float* value_norm = nullptr;
   const float* old_norm = nullptr;  // with it: the units of old_value, and of a plain value
   bool value_is_plain = false;
   const std::uint8_t* mask = nullptr;  // [rows]: rows with 0 get gradient 0 and do not count
-  float* output_grad = nullptr;        // [rows, grad_stride]: gradient of the sum, not of the mean
-  float* value_grad = nullptr;         // [rows], value_grad_stride apart
-  float* log_std_grad = nullptr;       // [rows, components]; Gaussians only
-  int grad_stride = 0, value_grad_stride = 0;
-  float* row_sums = nullptr;  // [kNumLossSums, rows]
+  Rows<float> output_grad{};           // gradient of the sum, not of the mean
+  Rows<float> value_grad{};
+  Rows<float> log_std_grad{};  // [components]; Gaussians only
+  float* row_sums = nullptr;   // [kNumLossSums, rows]
 };
 
 // Enqueues.

@@ -63,14 +63,14 @@ struct LossInput {
 };
 
 WD_FN LossInput input_of(const LossArgs& args, std::int64_t row) {
-  return {args.output + row * args.output_stride, args.value + row * args.value_stride,
+  return {args.networks.output[row], args.networks.value[row],
           args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns(),
-          args.output_grad + row * args.grad_stride, args.value_grad + row * args.value_grad_stride};
+          args.output_grad[row], args.value_grad[row]};
 }
 
 WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
   for (int i = 0; i < args.layout.columns(); ++i) input.grad[i] = 0.0f;
-  for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row * args.layout.components + k] = 0.0f;
+  for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row][k] = 0.0f;
   *input.value_grad = 0.0f;
   for (int k = 0; k < kNumLossSums; ++k) args.row_sums[k * args.rows + row] = 0.0f;
 }
@@ -80,8 +80,7 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& 
   const ActionLayout& layout = args.layout;
   float* const grad = input.grad;
   const std::int32_t* const action = args.action + row * layout.action_width();
-  const DistributionRow seen = {layout, input.output, input.legal,
-                                args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
+  const DistributionRow seen = {layout, input.output, input.legal, args.networks.latent[row]};
   const LogProbEntropy now = D::evaluate(seen, action, grad);
   const Ratio ratio = Ratio::of(now.log_prob - args.old_log_prob[row]);
   const float* const norm = args.advantage_norm;
@@ -89,8 +88,7 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& 
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
   const ScalarLoss value =
       args.with_value ? value_loss_of_row(args, row, *input.value) : ScalarLoss{0.0f, 0.0f};
-  D::gradient(seen, action, policy.gradient, coefficients(args).entropy_coeff, grad,
-              args.log_std_grad + row * layout.components);
+  D::gradient(seen, action, policy.gradient, coefficients(args).entropy_coeff, grad, args.log_std_grad[row]);
   *input.value_grad = coefficients(args).value_coeff * value.gradient;
   float* const sums = args.row_sums + row;
   sums[kCount * args.rows] = 1.0f;

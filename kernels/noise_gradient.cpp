@@ -18,8 +18,8 @@ void noise_gradient(Queue queue, const NoiseGradientArgs& args) {
         const int n = std::min(kElements, args.size - first);
         float sum[kElements] = {};
         for (std::int64_t row = 0; row < args.rows; ++row) {
-          const float per_row = args.per_row[row * args.components + k];
-          const float* const z = args.latent + row * args.latent_stride + first;
+          const float per_row = args.per_row[row][k];
+          const float* const z = args.latent[row] + first;
           for (int l = 0; l < n; ++l) sum[l] += noise_term(per_row, z[l]);
         }
         for (int l = 0; l < n; ++l)

@@ -2,7 +2,7 @@
 // kernels/distribution.h), from what the loss has left of each row.
 #pragma once
 
-#include "wd/math.h"
+#include "wd/kernels/rows.h"
 #include "wd/queue.h"
 
 namespace wd {
@@ -11,11 +11,10 @@ struct NoiseGradientArgs {
   std::int64_t rows = 0;
   int components = 0, size = 0;    // C, L
   const float* log_std = nullptr;  // [C, L]
-  const float* per_row = nullptr;  // [rows, C]: LossArgs::log_std_grad
-  const float* latent = nullptr;   // [rows, L], latent_stride apart: the actor's last hidden layer
-  std::int64_t latent_stride = 0;
-  float* parts = nullptr;     // [kNoiseParts, C, L]: working memory; GPU only
-  float* gradient = nullptr;  // [C, L]
+  Rows<const float> per_row{};     // [C]: LossArgs::log_std_grad
+  Rows<const float> latent{};      // [L]: the actor's last hidden layer
+  float* parts = nullptr;          // [kNoiseParts, C, L]: working memory; GPU only
+  float* gradient = nullptr;       // [C, L]
 };
 
 // A GPU sums so many parts of the rows at the same time, and then adds the parts.

@@ -21,7 +21,7 @@ WD_FN void noise_part(const NoiseGradientArgs& args, std::int64_t item) {
   const std::int64_t begin = args.rows * part / kNoiseParts, end = args.rows * (part + 1) / kNoiseParts;
   float sum = 0.0f;
   for (std::int64_t row = begin; row < end; ++row)
-    sum += noise_term(args.per_row[row * args.components + k], args.latent[row * args.latent_stride + l]);
+    sum += noise_term(args.per_row[row][k], args.latent[row][l]);
   args.parts[item] = sum;
 }
 

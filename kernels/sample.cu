@@ -11,13 +11,6 @@ namespace wd::cuda {
 
 namespace {
 
-// The columns of a row that are staged: with the value, if it is the one behind the others.
-int staged_columns(const SampleArgs& args) {
-  const int columns = args.layout.columns();
-  return args.value_in == args.output + columns && args.value_stride == args.output_stride ? columns + 1
-                                                                                           : columns;
-}
-
 // In shared memory: outputs, masks of choices.
 template <typename D>
 __global__ void __launch_bounds__(kMostStagedThreads, 8)
@@ -27,7 +20,7 @@ __global__ void __launch_bounds__(kMostStagedThreads, 8)
   const int rows = static_cast<int>(args.rows - first < threads ? args.rows - first : threads);
   auto* const outputs = reinterpret_cast<float*>(dynamic_shared());
   auto* const legal = reinterpret_cast<std::uint8_t*>(outputs + threads * staged_stride(staged));
-  stage_rows(args.output + first * args.output_stride, args.output_stride, staged, rows, outputs);
+  stage_rows(args.networks.output.from(first), staged, rows, outputs);
   if (args.action_mask != nullptr) stage_bytes(args.action_mask + first * columns, rows * columns, legal);
   meet(Place::current());
   if (thread >= rows) return;
@@ -45,7 +38,8 @@ struct Enqueue {
   // Returns whether the rows fit; if not, nothing is enqueued.
   template <typename D>
   bool with() const {
-    const int columns = args.layout.columns(), staged = staged_columns(args);
+    const int columns = args.layout.columns(),
+              staged = staged_columns(args.networks.output, columns, args.networks.value);
     const int bytes = staged_stride(staged) * 4 + (args.action_mask == nullptr ? 0 : columns);
     const unsigned threads = staged_threads(bytes);
     const std::int64_t blocks = threads == 0 ? 0 : (args.rows + threads - 1) / threads;
@@ -81,7 +75,8 @@ bool enqueue_staged_sample(const Enqueue& enqueue) {
 }  // namespace
 
 void sample(void* stream, const SampleArgs& args) {
-  if (args.rows == 0 || (args.output != nullptr && enqueue_staged_sample({stream, args}))) return;
+  if (args.rows == 0 || (args.networks.output.pointer != nullptr && enqueue_staged_sample({stream, args})))
+    return;
   for_each<sample_row>(stream, "sample", args.rows, args);
 }
 

@@ -15,16 +15,10 @@ struct SampleArgs {
   std::int64_t first_row = 0;  // index of row 0 among all E * A
   int num_agents = 0;          // A
   ActionLayout layout{};
-  // [rows, output_stride]: logits, means or values of choices; null: only value_in is read, and `action` is
-  // null.
-  const float* output = nullptr;
-  int output_stride = 0;
-  const float* latent = nullptr;  // kGsde: [rows, L], latent_stride apart
-  std::int64_t latent_stride = 0;
-  // [rows], value_stride apart; kGreedy: not read; null: there are no values, and value becomes 0
-  const float* value_in = nullptr;
-  int value_stride = 0;
-  // {mean, deviation} of the values, if value_in is in these units; or null.
+  // Without outputs, only networks.value is read, and `action` is null. Without values, which kGreedy does
+  // not read, `value` becomes 0.
+  NetworkRows networks{};
+  // {mean, deviation} of the values, if networks.value is in these units; or null.
   const float* value_norm = nullptr;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction

@@ -48,8 +48,7 @@ struct SampleInput {
 };
 
 WD_FN SampleInput input_of(const SampleArgs& args, std::int64_t row) {
-  return {args.output == nullptr ? nullptr : args.output + row * args.output_stride,
-          args.value_in == nullptr ? nullptr : args.value_in + row * args.value_stride,
+  return {args.networks.output[row], args.networks.value[row],
           args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns()};
 }
 
@@ -61,8 +60,7 @@ struct SampleRow {
   template <typename D>
   WD_FN void operator()(D) const {
     const ActionLayout& layout = args.layout;
-    const DistributionRow seen = {layout, input.output, input.legal,
-                                  args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
+    const DistributionRow seen = {layout, input.output, input.legal, args.networks.latent[row]};
     if constexpr (requires { D::value(seen); })
       args.value[row] = D::value(seen);
     else if (input.value == nullptr)

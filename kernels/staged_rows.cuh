@@ -6,6 +6,7 @@
 #pragma once
 
 #include "wd/detail/launch.cuh"
+#include "wd/kernels/rows.h"
 
 namespace wd::cuda {
 
@@ -22,10 +23,17 @@ inline unsigned staged_threads(int bytes) {
   return 0;
 }
 
-// Copies the first `columns` entries of `rows` rows, `stride` apart, to shared rows. Reads up to the end of
-// the last row's columns, and what lies between rows.
-__device__ inline void stage_rows(const float* from, int stride, int columns, int rows, float* to) {
-  const int width = staged_stride(columns), entries = (rows - 1) * stride + columns;
+// The columns of a row that are staged: with the one of `next`, if that is behind the others.
+inline int staged_columns(Rows<const float> rows, int columns, Rows<const float> next) {
+  return next.pointer == rows.pointer + columns && next.stride == rows.stride ? columns + 1 : columns;
+}
+
+// Copies the first `columns` entries of `rows` rows to shared rows. Reads up to the end of the last row's
+// columns, and what lies between rows.
+__device__ inline void stage_rows(Rows<const float> of, int columns, int rows, float* to) {
+  const float* const from = of.pointer;
+  const int width = staged_stride(columns), stride = static_cast<int>(of.stride);
+  const int entries = (rows - 1) * stride + columns;
   const auto put = [&](int row, int column, float value) {
     if (column < columns) to[row * width + column] = value;
   };
@@ -51,8 +59,10 @@ __device__ inline void stage_rows(const float* from, int stride, int columns, in
 }
 
 // Copies shared rows back. Entries from `columns` on stay as they are.
-__device__ inline void unstage_rows(const float* from, int columns, int rows, float* to, int stride) {
-  const int width = staged_stride(columns), threads = static_cast<int>(blockDim.x);
+__device__ inline void unstage_rows(const float* from, int columns, int rows, Rows<float> of) {
+  float* const to = of.pointer;
+  const int width = staged_stride(columns), stride = static_cast<int>(of.stride),
+            threads = static_cast<int>(blockDim.x);
   const int step_rows = threads / stride, step_columns = threads - step_rows * stride;
   int row = static_cast<int>(threadIdx.x) / stride, column = static_cast<int>(threadIdx.x) - row * stride;
   for (int i = static_cast<int>(threadIdx.x); i < rows * stride; i += threads) {

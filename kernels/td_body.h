@@ -9,8 +9,10 @@ namespace wd {
 // Calls f(column) with the legal choice of each head that is best by `select`; heads without one are left
 // out.
 template <typename F>
-WD_FN void each_best_choice(const ActionLayout& layout, const float* select, const std::uint8_t* legal,
-                            const F& f) {
+WD_FN void each_best_choice(const NextValues& next, std::int64_t row, const F& f) {
+  const ActionLayout& layout = next.layout;
+  const float* const select = next.select[row];
+  const std::uint8_t* const legal = next.legal[row];
   for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++]) {
     const std::uint8_t* const own = legal == nullptr ? nullptr : legal + first;
     const int best = Softmax::likeliest(select + first, own, layout.head_size[h]);
@@ -19,16 +21,14 @@ WD_FN void each_best_choice(const ActionLayout& layout, const float* select, con
 }
 
 WD_FN void td_target_row(const TdTargetArgs& args, std::int64_t row) {
-  const ActionLayout& layout = args.layout;
+  const NextValues& next = args.next;
   const int K = args.quantiles;
-  float* const target = args.target + row * K;
-  for (int k = 0; k < K; ++k) target[k] = args.reward[row];
-  const float discount = args.discount[row];
+  float* const target = next.target[row];
+  for (int k = 0; k < K; ++k) target[k] = next.reward[row];
+  const float discount = next.discount[row];
   if (discount == 0.0f) return;
-  const float* const select = args.select + row * args.select_stride;
-  const float* const value = args.value + row * args.value_stride;
-  const std::uint8_t* const legal = args.legal == nullptr ? nullptr : args.legal + row * layout.columns();
-  each_best_choice(layout, select, legal, [=](int column) {
+  const float* const value = next.value[row];
+  each_best_choice(next, row, [=](int column) {
     for (int k = 0; k < K; ++k) target[k] += discount * value[column * K + k];
   });
 }
@@ -50,7 +50,7 @@ struct TdRow {
 
   WD_FN static TdRow of(const TdLossArgs& args, std::int64_t network, std::int64_t row) {
     const std::int64_t at = network * args.network_rows + row;
-    return {args.output + at * args.output_stride, args.output_grad + at * args.grad_stride};
+    return {args.loss.output[at], args.loss.output_grad[at]};
   }
 };
 
@@ -64,9 +64,8 @@ WD_FN float value_of_action(const ActionLayout& layout, const float* output, con
 }
 
 // The weight of a row's loss.
-template <typename Args>
-WD_FN float weight_of_row(const Args& args, std::int64_t row) {
-  return args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
+WD_FN float weight_of_row(const ValueLoss& loss, std::int64_t row) {
+  return loss.weight != nullptr ? loss.weight[row] : loss.mask[row] != 0 ? 1.0f : 0.0f;
 }
 
 WD_FN int num_targets(const TdLossArgs& args) { return args.targets > 0 ? args.targets : args.quantiles; }
@@ -74,10 +73,10 @@ WD_FN int num_targets(const TdLossArgs& args) { return args.targets > 0 ? args.t
 // The mean over targets of the loss of quantile k with this value, and its derivative by the value.
 WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k, float value) {
   const int K = args.quantiles, J = num_targets(args);
-  const float tau = (static_cast<float>(k) + 0.5f) / static_cast<float>(K), h = args.huber;
+  const float tau = (static_cast<float>(k) + 0.5f) / static_cast<float>(K), h = args.loss.huber;
   LossAndSlope sum = {0.0f, 0.0f};
   for (int j = 0; j < J; ++j) {
-    const float u = args.target[row * J + j] - value, share = u < 0.0f ? 1.0f - tau : tau;
+    const float u = args.loss.target[row][j] - value, share = u < 0.0f ? 1.0f - tau : tau;
     const LossAndSlope one = h == 0.0f ? LossAndSlope{abs(u), u < 0.0f ? -1.0f : 1.0f} : huber_of(u, h);
     const float scale = share / ((h == 0.0f ? 1.0f : h) * static_cast<float>(J));
     sum.loss += scale * one.loss;
@@ -92,15 +91,16 @@ WD_FN float conservative_loss(const TdLossArgs& args, const TdRow& of, std::int6
                               int action, float scale) {
   const int K = args.quantiles;
   const float* const output = of.output + first * K;
-  const std::uint8_t* const legal =
-      args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns() + first;
+  const std::uint8_t* const legal = args.legal[row];
   float* const grad = of.grad + first * K;
   const auto value = [&](int choice) {
     float sum = 0.0f;
     for (int k = 0; k < K; ++k) sum += output[choice * K + k];
     return sum / static_cast<float>(K);
   };
-  const auto counts = [&](int choice) { return choice == action || legal == nullptr || legal[choice] != 0; };
+  const auto counts = [&](int choice) {
+    return choice == action || legal == nullptr || legal[first + choice] != 0;
+  };
   float highest = value(action), sum = 0.0f;
   for (int i = 0; i < n; ++i)
     if (counts(i)) highest = max(highest, value(i));
@@ -116,20 +116,21 @@ WD_FN float conservative_loss(const TdLossArgs& args, const TdRow& of, std::int6
 }
 
 WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t network, std::int64_t row) {
-  const ActionLayout& layout = args.layout;
+  const ValueLoss& values = args.loss;
+  const ActionLayout& layout = values.layout;
   const int K = args.quantiles, J = num_targets(args);
-  const std::int32_t* const action = args.action + row * layout.num_heads;
-  const float* const target = args.target + row * J;
+  const std::int32_t* const action = values.action + row * layout.num_heads;
+  const float* const target = values.target[row];
   const TdRow of = TdRow::of(args, network, row);
   float* const grad = of.grad;
-  const float weight = weight_of_row(args, row);
+  const float weight = weight_of_row(values, row);
   for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
   float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
   for (int k = 0; k < K && weight != 0.0f; ++k) {
     const float value = value_of_action(layout, of.output, action, K, k);
     LossAndSlope one;
     if (K == 1 && J == 1) {
-      one = huber_of(target[0] - value, args.huber);
+      one = huber_of(target[0] - value, values.huber);
       one.slope = -one.slope;
     } else {
       one = quantile_loss(args, row, k, value);
@@ -144,8 +145,8 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t network, std::int64_
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
       loss += args.cql *
               conservative_loss(args, of, row, first, layout.head_size[h], action[h], weight * args.cql);
-  if (args.error != nullptr && network == 0) args.error[row] = abs(mean_target - mean_value);
-  float* const sums = args.row_sums + network * kNumTdSums * args.rows + row;
+  if (values.error != nullptr && network == 0) values.error[row] = abs(mean_target - mean_value);
+  float* const sums = values.row_sums + network * kNumTdSums * args.rows + row;
   sums[kTdCount * args.rows] = weight;
   sums[kTdLoss * args.rows] = weight * loss;
   sums[kTdValue * args.rows] = weight * mean_value;

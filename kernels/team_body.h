@@ -11,6 +11,9 @@ struct MixerRow {
   TeamMixer mixer;
   const float* weights;
 
+  WD_FN static MixerRow of(const Teams& teams, std::int64_t team) {
+    return {teams.mixer, teams.weights[team]};
+  }
   WD_FN float first(int agent, int k) const { return abs(weights[agent * mixer.units + k]); }
   WD_FN float sum(const float* q, int k) const {  // q W1 + b1
     float sum = weights[mixer.agents * mixer.units + k];
@@ -55,86 +58,85 @@ struct MixerRow {
 };
 
 WD_FN void team_value_row(const TeamValueArgs& args, std::int64_t team) {
-  const int A = args.mixer.agents;
-  float* const q = args.q + team * A;
+  const int A = args.teams.mixer.agents;
+  float* const q = args.teams.q + team * A;
   bool plays = false;
   for (int i = 0; i < A; ++i) {
     const bool in_game = args.in_game[team * A + i] != 0;
     q[i] = in_game ? args.value[team * A + i] : 0.0f;
     plays = plays || in_game;
   }
-  args.team_value[team] =
-      plays ? MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q) : 0.0f;
+  args.team_value[team] = plays ? MixerRow::of(args.teams, team).value(q) : 0.0f;
 }
 
 WD_FN void team_target_row(const TeamTargetArgs& args, std::int64_t team) {
-  const int A = args.mixer.agents, choices = args.layout.columns();
-  float* const q = args.q + team * A;
+  const NextValues& next = args.next;
+  const int A = args.teams.mixer.agents;
+  float* const q = args.teams.q + team * A;
   float reward = 0.0f, discount = 0.0f;
   for (int i = 0; i < A; ++i) {
     const std::int64_t row = team * A + i;
-    reward += args.reward[row];
-    discount = max(discount, args.discount[row]);
+    reward += next.reward[row];
+    discount = max(discount, next.discount[row]);
     q[i] = 0.0f;
-    if (args.discount[row] == 0.0f) continue;
-    const float* const value = args.value + row * args.value_stride;
-    each_best_choice(args.layout, args.select + row * args.select_stride,
-                     args.legal == nullptr ? nullptr : args.legal + row * choices,
-                     [=](int column) { q[i] += value[column]; });
+    if (next.discount[row] == 0.0f) continue;
+    const float* const value = next.value[row];
+    each_best_choice(next, row, [=](int column) { q[i] += value[column]; });
   }
-  args.target[team] = reward;
-  if (discount != 0.0f)
-    args.target[team] += discount * MixerRow{args.mixer, args.weights + team * args.weights_stride}.value(q);
+  float& target = *next.target[team];
+  target = reward;
+  if (discount != 0.0f) target += discount * MixerRow::of(args.teams, team).value(q);
 }
 
 // Sets q to the values of what the agents of a team did, and the gradients of their rows to 0. Returns the
 // team's weight.
 WD_FN float values_of_team(const TeamLossArgs& args, std::int64_t first_row, float* q) {
-  const ActionLayout& layout = args.layout;
+  const ValueLoss& loss = args.loss;
+  const ActionLayout& layout = loss.layout;
   float weight = 0.0f;
-  for (int i = 0; i < args.mixer.agents; ++i) {
+  for (int i = 0; i < args.teams.mixer.agents; ++i) {
     const std::int64_t row = first_row + i;
-    const float own = weight_of_row(args, row);
+    const float own = weight_of_row(loss, row);
     weight = max(weight, own);
-    q[i] = own == 0.0f ? 0.0f
-                       : value_of_action(layout, args.output + row * args.output_stride,
-                                         args.action + row * layout.num_heads);
-    for (int c = 0; c < layout.columns(); ++c) args.output_grad[row * args.grad_stride + c] = 0.0f;
+    q[i] =
+        own == 0.0f ? 0.0f : value_of_action(layout, loss.output[row], loss.action + row * layout.num_heads);
+    for (int c = 0; c < layout.columns(); ++c) loss.output_grad[row][c] = 0.0f;
   }
   return weight;
 }
 
 WD_FN void team_loss_row(const TeamLossArgs& args, std::int64_t team) {
-  const ActionLayout& layout = args.layout;
-  const int A = args.mixer.agents;
-  const std::int64_t first_row = team * A, rows = args.teams * A;
-  float* const q = args.q + first_row;
-  const float weight = values_of_team(args, first_row, q);
-  const MixerRow mixer{args.mixer, args.weights + team * args.weights_stride};
-  const float target = args.target[team * args.target_stride];
+  const ValueLoss& values = args.loss;
+  const ActionLayout& layout = values.layout;
+  const MixerRow mixer = MixerRow::of(args.teams, team);
+  const int A = mixer.mixer.agents;
+  const std::int64_t first_row = team * A, rows = args.teams.count * A;
+  float* const q = args.teams.q + first_row;
+  const float weight = values_of_team(args, first_row, q), target = *values.target[team];
   const float value = weight != 0.0f ? mixer.value(q) : 0.0f;
-  const LossAndSlope loss = weight != 0.0f ? huber_of(target - value, args.huber) : LossAndSlope{0.0f, 0.0f};
+  const LossAndSlope loss =
+      weight != 0.0f ? huber_of(target - value, values.huber) : LossAndSlope{0.0f, 0.0f};
   const float sums[kNumTdSums] = {weight, weight * loss.loss, weight * value, weight * target};
   for (int i = 0; i < A; ++i) {
     for (int k = 0; k < kNumTdSums; ++k)
-      args.row_sums[k * rows + first_row + i] = i == 0 && weight != 0.0f ? sums[k] : 0.0f;
-    if (args.error != nullptr) args.error[first_row + i] = abs(target - value);
+      values.row_sums[k * rows + first_row + i] = i == 0 && weight != 0.0f ? sums[k] : 0.0f;
+    if (values.error != nullptr) values.error[first_row + i] = abs(target - value);
   }
-  float* const weights_grad = args.weights_grad + team * args.weights_grad_stride;
+  float* const weights_grad = args.weights_grad[team];
   if (weight == 0.0f) {
-    for (int k = 0; k < args.mixer.outputs(); ++k) weights_grad[k] = 0.0f;
+    for (int k = 0; k < mixer.mixer.outputs(); ++k) weights_grad[k] = 0.0f;
     return;
   }
-  const auto action_of = [&](std::int64_t row) { return args.action + row * layout.num_heads; };
-  const auto grad_of = [&](std::int64_t row) { return args.output_grad + row * args.grad_stride; };
+  const auto action_of = [&](std::int64_t row) { return values.action + row * layout.num_heads; };
+  const auto grad_of = [&](std::int64_t row) { return values.output_grad[row]; };
   mixer.gradient(q, -weight * loss.slope, weights_grad, [&](int i, float part) {
     const std::int64_t row = first_row + i;
-    if (weight_of_row(args, row) != 0.0f) grad_of(row)[action_of(row)[0]] += part;
+    if (weight_of_row(values, row) != 0.0f) grad_of(row)[action_of(row)[0]] += part;
   });
   for (std::int64_t row = first_row; row < first_row + A; ++row)  // the other heads have the same gradient
     for (int h = 1, first = layout.head_size[0]; h < layout.num_heads; first += layout.head_size[h++])
       grad_of(row)[first + action_of(row)[h]] =
-          weight_of_row(args, row) != 0.0f ? grad_of(row)[action_of(row)[0]] : 0.0f;
+          weight_of_row(values, row) != 0.0f ? grad_of(row)[action_of(row)[0]] : 0.0f;
 }
 
 WD_FN void team_reward_row(const TeamRewardArgs& args, std::int64_t team) {

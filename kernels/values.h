@@ -25,31 +25,25 @@ struct ValuesShape {
 struct DuelingArgs {
   ValuesShape shape;
   std::int64_t rows = 0;
-  const float* output = nullptr;  // [rows, shape.outputs()], rows output_stride apart
-  std::int64_t output_stride = 0;
-  float* z = nullptr;  // [rows, N, K], rows z_stride apart
-  std::int64_t z_stride = 0;
+  Rows<const float> output{};  // [shape.outputs()]
+  Rows<float> z{};             // [N, K]
 };
 
 // Q[i] = mean over k of Z[i][k].
 struct QuantileMeanArgs {
   ValuesShape shape;
   std::int64_t rows = 0;
-  const float* z = nullptr;  // [rows, N, K], rows z_stride apart
-  std::int64_t z_stride = 0;
-  float* q = nullptr;  // [rows, N], rows q_stride apart
-  std::int64_t q_stride = 0;
+  Rows<const float> z{};  // [N, K]
+  Rows<float> q{};        // [N]
 };
 
 // Writes the gradient of the outputs from that of Z, or from that of Q if `of_mean`.
 struct ValuesBackwardArgs {
   ValuesShape shape;
   std::int64_t rows = 0;
-  const float* grad = nullptr;  // [rows, N, K], or of_mean [rows, N]; rows grad_stride apart
-  std::int64_t grad_stride = 0;
+  Rows<const float> grad{};  // [N, K], or of_mean [N]
   bool of_mean = false;
-  float* output_grad = nullptr;  // [rows, shape.outputs()], rows output_stride apart
-  std::int64_t output_stride = 0;
+  Rows<float> output_grad{};  // [shape.outputs()]
 };
 
 // All enqueue.

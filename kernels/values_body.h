@@ -11,9 +11,9 @@ WD_FN void dueling_of(const DuelingArgs& args, std::int64_t item) {
   const ValuesShape& shape = args.shape;
   const int K = shape.quantiles;
   const std::int64_t row = item / K, k = item % K;
-  const float* const output = args.output + row * args.output_stride + k;
+  const float* const output = args.output[row] + k;
   const float* advantage = output + K;
-  float* z = args.z + row * args.z_stride + k;
+  float* z = args.z[row] + k;
   const float state = output[0] / static_cast<float>(shape.num_heads);
   for (int h = 0; h < shape.num_heads; ++h) {
     const int n = shape.head_size[h];
@@ -30,10 +30,10 @@ WD_FN void dueling_of(const DuelingArgs& args, std::int64_t item) {
 WD_FN void quantile_mean_of(const QuantileMeanArgs& args, std::int64_t item) {
   const int K = args.shape.quantiles;
   const std::int64_t row = item / args.shape.choices, choice = item % args.shape.choices;
-  const float* const z = args.z + row * args.z_stride + choice * K;
+  const float* const z = args.z[row] + choice * K;
   float sum = 0.0f;
   for (int k = 0; k < K; ++k) sum += z[k];
-  args.q[row * args.q_stride + choice] = sum / static_cast<float>(K);
+  args.q[row][choice] = sum / static_cast<float>(K);
 }
 
 // Item: a quantile of a row.
@@ -42,8 +42,8 @@ WD_FN void values_backward_of(const ValuesBackwardArgs& args, std::int64_t item)
   const int K = shape.quantiles, step = args.of_mean ? 1 : K;
   const std::int64_t row = item / K, k = item % K;
   const float scale = args.of_mean ? 1.0f / static_cast<float>(K) : 1.0f;
-  const float* grad = args.grad + row * args.grad_stride + (args.of_mean ? 0 : k);
-  float* const to = args.output_grad + row * args.output_stride + k;
+  const float* grad = args.grad[row] + (args.of_mean ? 0 : k);
+  float* const to = args.output_grad[row] + k;
   float* advantage = to + (shape.dueling ? K : 0);
   float state = 0.0f;
   for (int h = 0; h < shape.num_heads; ++h) {

@@ -108,32 +108,27 @@ void Hysteretic::pass(wd::Lane& lane, const wd::ReplayBatch& batch, std::int64_t
   const wd::ActionLayout& layout = policy_.action_layout();
   const wd::Network& target = target_.network(0);
   target.forward(policy_.input(batch.next, begin, end), lane.of(target));
-  const at::Tensor &next = lane.of(target).output, &grad = lane.rows("output_grad");
-  auto* const targets = lane.rows("target").mutable_data_ptr<float>();
-  wd::td_target(queue, {.rows = end - begin,
-                        .layout = layout,
-                        .select = next.const_data_ptr<float>(),
-                        .select_stride = next.stride(0),
-                        .value = next.const_data_ptr<float>(),
-                        .value_stride = next.stride(0),
-                        .legal = wd::legal_of(batch.next, begin),
-                        .reward = batch.reward.const_data_ptr<float>() + begin,
-                        .discount = batch.discount.const_data_ptr<float>() + begin,
-                        .target = targets});
+  const auto values = wd::rows_of<const float>(lane.of(target).output);
+  const wd::NextValues next{.layout = layout,
+                            .select = values,
+                            .value = values,
+                            .legal = wd::legal_of(batch.next, begin),
+                            .reward = wd::at_row<const float>(batch.reward, begin),
+                            .discount = wd::at_row<const float>(batch.discount, begin),
+                            .target = wd::rows_of<float>(lane.rows("target"))};
+  wd::td_target(queue, {.rows = end - begin, .next = next});
   const wd::PolicyPass now = policy_.forward(lane, batch.now, begin, end);
-  wd::hysteretic_loss(
-      queue, {.rows = end - begin,
-              .layout = layout,
-              .slow = static_cast<float>(settings_.slow),
-              .output = now.output,
-              .output_stride = now.output_stride,
-              .action = batch.now.action.const_data_ptr<std::int32_t>() + begin * layout.action_width(),
-              .target = targets,
-              .weight = batch.weight.const_data_ptr<float>() + begin,
-              .output_grad = grad.mutable_data_ptr<float>(),
-              .grad_stride = grad.stride(0),
-              .error = error_.mutable_data_ptr<float>() + begin,
-              .row_sums = lane.row_sums().mutable_data_ptr<float>()});
+  const at::Tensor& grad = lane.rows("output_grad");
+  wd::hysteretic_loss(queue, {.rows = end - begin,
+                              .layout = layout,
+                              .slow = static_cast<float>(settings_.slow),
+                              .output = now.computed.output,
+                              .action = wd::at_row<const std::int32_t>(batch.now.action, begin),
+                              .target = next.target.pointer,
+                              .weight = wd::at_row<const float>(batch.weight, begin),
+                              .output_grad = wd::rows_of<float>(grad),
+                              .error = wd::at_row<float>(error_, begin),
+                              .row_sums = wd::at_row<float>(lane.row_sums())});
   policy_.backward(lane, now, grad, {}, {});
 }
 

@@ -6,9 +6,9 @@ namespace hysteretic {
 
 WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   const wd::ActionLayout& layout = args.layout;
-  const float* const output = args.output + row * args.output_stride;
+  const float* const output = args.output[row];
   const std::int32_t* const action = args.action + row * layout.num_heads;
-  float* const grad = args.output_grad + row * args.grad_stride;
+  float* const grad = args.output_grad[row];
   // The value of an action is the sum over its heads.
   float value = 0.0f;
   for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])

@@ -14,15 +14,13 @@ struct LossArgs {
   std::int64_t rows = 0;
   wd::ActionLayout layout{};
   float slow = 1.0f;
-  const float* output = nullptr;  // [rows, output_stride]: values of all choices
-  std::int64_t output_stride = 0;
+  wd::Rows<const float> output{};        // values of all choices
   const std::int32_t* action = nullptr;  // [rows, heads]
   const float* target = nullptr;         // [rows]
   const float* weight = nullptr;         // [rows]; rows with 0 do not count
-  float* output_grad = nullptr;          // [rows, grad_stride]: gradient of the weighted sum
-  std::int64_t grad_stride = 0;
-  float* error = nullptr;     // [rows]: |u|, for priorities
-  float* row_sums = nullptr;  // [kNumSums, rows]
+  wd::Rows<float> output_grad{};         // gradient of the weighted sum
+  float* error = nullptr;                // [rows]: |u|, for priorities
+  float* row_sums = nullptr;             // [kNumSums, rows]
 };
 
 }  // namespace hysteretic

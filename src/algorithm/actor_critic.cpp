@@ -166,19 +166,13 @@ CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, con
   CriticsOutput output;
   output.count = std::min(count, policy_.critic_shape().count);
   output.quantiles = is_continuous() ? policy_.critic_shape().quantiles : 1;
-  const auto run = [&](const Network& network) -> const at::Tensor& {
-    Network::Workspace& workspace = lane.of(network);
-    network.forward(input, workspace);
-    output.stride = workspace.output.stride(-2);
-    return workspace.output;
-  };
-  if (const Network* const all = lane.together(critics)) {
-    const at::Tensor& values = run(*all);
-    for (int i = 0; i < output.count; ++i) output.value[i] = values[i].const_data_ptr<float>();
-    return output;
+  const Network* const all = lane.together(critics);
+  for (int i = 0; i < output.count; ++i) {
+    const Network& network = all != nullptr ? *all : critics.network(static_cast<std::size_t>(i));
+    if (all == nullptr || i == 0) network.forward(input, lane.of(network));
+    const at::Tensor& values = lane.of(network).output;
+    output.value[i] = rows_of<const float>(all != nullptr ? values[i] : values);
   }
-  for (int i = 0; i < output.count; ++i)
-    output.value[i] = run(critics.network(static_cast<std::size_t>(i))).const_data_ptr<float>();
   return output;
 }
 
@@ -213,14 +207,9 @@ ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
 ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, const ActorDraw& draw,
                                          const at::Tensor& action) const {
   const ActionLayout& layout = policy_.action_layout();
-  return {.rows = action.size(0),
-          .distribution = layout.distribution,
-          .components = layout.components,
-          .output = output.const_data_ptr<float>(),
-          .output_stride = output.stride(0),
-          .draw = draw,
-          .action = action.mutable_data_ptr<float>(),
-          .action_stride = action.stride(0)};
+  return {
+      .rows = {action.size(0), layout.distribution, layout.components, rows_of<const float>(output), draw},
+      .action = rows_of<float>(action)};
 }
 
 void ActorCritic::targets_of(const Network& actor, Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -232,16 +221,16 @@ void ActorCritic::targets_of(const Network& actor, Lane& lane, const ReplayBatch
   ActorActionsArgs actions = actions_of(lane.of(actor).output, draw(0, begin), action);
   actions.noise = static_cast<float>(noise.deviation);
   actions.noise_clip = static_cast<float>(noise.clip);
-  if (alpha != nullptr) actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
+  if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
   actor_actions(queue, actions);
   critic_target(queue,
                 {.rows = n,
                  .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
                  .log_prob = actions.log_prob,
                  .alpha = alpha,
-                 .reward = batch.reward.const_data_ptr<float>() + begin,
-                 .discount = batch.discount.const_data_ptr<float>() + begin,
-                 .target = lane.rows("target").mutable_data_ptr<float>()});
+                 .reward = at_row<const float>(batch.reward, begin),
+                 .discount = at_row<const float>(batch.discount, begin),
+                 .target = rows_of<float>(lane.rows("target"))});
 }
 
 void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -254,26 +243,23 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
   const bool together = lane.together(*policy_.critics()) != nullptr;
   for (int i = 0; i < (together ? 1 : values.count); ++i) {
     const at::Tensor& grad = lane.rows("value_grad", i);
-    td_loss(current_queue(device_),
-            {.rows = n,
-             .layout = critic_layout_,
-             .quantiles = values.quantiles,
-             .targets = num_targets_,
-             .output = values.value[i],
-             .output_stride = values.stride,
-             .action = is_continuous() ? no_choice_.const_data_ptr<std::int32_t>()
-                                       : action.const_data_ptr<std::int32_t>(),
-             .target = lane.rows("target").const_data_ptr<float>(),
-             .weight = batch.weight.const_data_ptr<float>() + begin,
-             .huber = static_cast<float>(settings_.huber),
-             .cql = is_continuous() ? 0.0f : conservative(),
-             .legal = legal_of(batch.now, begin),
-             .output_grad = grad.mutable_data_ptr<float>(),
-             .grad_stride = grad.stride(0),
-             .error = i == 0 ? error_.mutable_data_ptr<float>() + begin : nullptr,
-             .row_sums = lane.row_sums().mutable_data_ptr<float>() + std::int64_t{i} * kNumTdSums * n,
-             .networks = together ? values.count : 1,
-             .network_rows = grad.size(0)});
+    const ValueLoss loss{.layout = critic_layout_,
+                         .output = values.value[i],
+                         .action = at_row<const std::int32_t>(is_continuous() ? no_choice_ : action),
+                         .target = rows_of<const float>(lane.rows("target")),
+                         .weight = at_row<const float>(batch.weight, begin),
+                         .huber = static_cast<float>(settings_.huber),
+                         .output_grad = rows_of<float>(grad),
+                         .error = i == 0 ? at_row<float>(error_, begin) : nullptr,
+                         .row_sums = at_row<float>(lane.row_sums()) + std::int64_t{i} * kNumTdSums * n};
+    td_loss(current_queue(device_), {.rows = n,
+                                     .quantiles = values.quantiles,
+                                     .targets = num_targets_,
+                                     .loss = loss,
+                                     .cql = is_continuous() ? 0.0f : conservative(),
+                                     .legal = legal_of(batch.now, begin),
+                                     .networks = together ? values.count : 1,
+                                     .network_rows = grad.size(0)});
   }
   // Of continuous actions, the part of the penalty that pulls the value of what was played up.
   if (is_continuous() && conservative() > 0.0f)
@@ -288,11 +274,10 @@ void ActorCritic::penalize(const ReplayBatch& batch, std::int64_t begin, float s
                            const at::Tensor& grad) const {
   value_penalty(current_queue(device_), {.rows = grad.size(0),
                                          .quantiles = static_cast<int>(grad.size(1)),
-                                         .weight = batch.weight.const_data_ptr<float>() + begin,
+                                         .weight = at_row<const float>(batch.weight, begin),
                                          .scale = scale,
                                          .adds = adds,
-                                         .grad = grad.mutable_data_ptr<float>(),
-                                         .grad_stride = grad.stride(0)});
+                                         .grad = rows_of<float>(grad)});
 }
 
 // Adds the gradient of the other part of the penalty: weight * conservative() * the value of an action that
@@ -320,7 +305,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
   ActorActionsArgs actions = actions_of(pass.actor->output, draw(1, begin), action);
-  if (alpha != nullptr) actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
+  if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
   actor_actions(queue, actions);
 
   const NetworkInput input = with_action(batch.now, action, begin, end);
@@ -329,33 +314,23 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   loss.critics = criticize(*policy_.critics(), lane, input, count);
   loss.log_prob = actions.log_prob;
   loss.alpha = alpha;
-  loss.weight = batch.weight.const_data_ptr<float>() + begin;
-  for (int i = 0; i < loss.critics.count; ++i) {
-    const at::Tensor& grad = lane.rows("value_grad", i);
-    loss.value_grad[i] = grad.mutable_data_ptr<float>();
-    loss.grad_stride = grad.stride(0);
-  }
-  loss.counts = lane.rows("counts").mutable_data_ptr<float>();
-  loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
+  loss.weight = at_row<const float>(batch.weight, begin);
+  for (int i = 0; i < loss.critics.count; ++i)
+    loss.value_grad[i] = rows_of<float>(lane.rows("value_grad", i));
+  loss.counts = at_row<float>(lane.rows("counts"));
+  loss.row_sums = at_row<float>(lane.row_sums());
   compute(queue, loss);
 
   go_back(lane, input, n, loss.critics.count, true);
   const at::Tensor& action_grads = lane.all_rows("action_grad");
   const at::Tensor output_grad = lane.rows("output_grad").narrow(0, 0, n);
-  actor_gradient(queue, {.rows = n,
-                         .distribution = actions.distribution,
-                         .components = actions.components,
-                         .output = actions.output,
-                         .output_stride = actions.output_stride,
-                         .draw = actions.draw,
-                         .action_grad = action_grads.const_data_ptr<float>(),
-                         .action_grad_stride = action_grads.stride(1),
+  actor_gradient(queue, {.rows = actions.rows,
+                         .action_grad = rows_of<const float>(action_grads[0]),
                          .action_grad_step = action_grads.stride(0),
                          .terms = loss.critics.count,
                          .log_prob_weight = alpha,
                          .weight = loss.counts,
-                         .output_grad = output_grad.mutable_data_ptr<float>(),
-                         .grad_stride = output_grad.stride(0)});
+                         .output_grad = rows_of<float>(output_grad)});
   policy_.backward(lane, pass, output_grad, {}, {});
 }
 

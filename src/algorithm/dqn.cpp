@@ -48,11 +48,8 @@ class Dqn final : public ReplayAlgorithm {
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) override;
   at::Tensor played_values(const Batch& batch, std::int64_t rows) const override;
   at::Tensor values(const Network& network, const Lane& lane) const;
-  template <typename Args>
-  void value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
-                  Args& targets) const;
+  NextValues value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   void pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
-  void team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const DqnSettings& settings_;
   const Mixing mixing_;
@@ -100,11 +97,7 @@ void Dqn::before_update(std::int64_t update) {
 at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) {
   return lanes_.run(
       policy_.blocks(batch.now),
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-        if (mixing_.is_on()) return team_pass(lane, batch, begin, end);
-        pass(lane, batch, begin, end);
-      },
-      should_stop);
+      [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); }, should_stop);
 }
 
 at::Tensor Dqn::played_values(const Batch& batch, std::int64_t rows) const {
@@ -122,74 +115,50 @@ at::Tensor Dqn::values(const Network& network, const Lane& lane) const {
 }
 
 // Computes the values of the next states, and what their targets follow from.
-template <typename Args>
-void Dqn::value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
-                     Args& targets) const {
+NextValues Dqn::value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Network &online = policy_.model().network(0), &target = target_.network(0);
   const NetworkInput next = policy_.input(batch.next, begin, end);
   target.forward(next, lane.of(target));
   if (settings_.double_q) online.forward(next, lane.of(online));
-  const at::Tensor& select = lane.of(settings_.double_q ? online : target).output;
-  const at::Tensor value = values(target, lane);
-  targets.layout = policy_.action_layout();
-  targets.select = select.const_data_ptr<float>();
-  targets.select_stride = select.stride(0);
-  targets.value = value.const_data_ptr<float>();
-  targets.value_stride = value.stride(0);
-  targets.legal = legal_of(batch.next, begin);
-  targets.reward = batch.reward.const_data_ptr<float>() + begin;
-  targets.discount = batch.discount.const_data_ptr<float>() + begin;
-  targets.target = lane.rows("target").mutable_data_ptr<float>();
+  return {.layout = policy_.action_layout(),
+          .select = rows_of<const float>(lane.of(settings_.double_q ? online : target).output),
+          .value = rows_of<const float>(values(target, lane)),
+          .legal = legal_of(batch.next, begin),
+          .reward = at_row<const float>(batch.reward, begin),
+          .discount = at_row<const float>(batch.discount, begin),
+          .target = rows_of<float>(lane.rows("target"))};
 }
 
 void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Queue queue = current_queue(device_);
-  const ActionLayout& layout = policy_.action_layout();
   const Network& online = policy_.model().network(0);
-  TdTargetArgs targets;
-  targets.rows = end - begin;
-  targets.quantiles = quantiles_;
-  value_next(lane, batch, begin, end, targets);
-  td_target(queue, targets);
+  const NextValues next = value_next(lane, batch, begin, end);
+  if (mixing_.is_on())
+    mixing_.target(lane, target_, batch.next, begin, end, next);
+  else
+    td_target(queue, {end - begin, quantiles_, next});
 
   const PolicyPass now = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor& output_grad = lane.rows("output_grad");
-  TdLossArgs loss;
-  loss.rows = end - begin;
-  loss.layout = layout;
-  loss.quantiles = quantiles_;
-  const at::Tensor now_values = values(online, lane);
-  loss.output = now_values.const_data_ptr<float>();
-  loss.output_stride = now_values.stride(0);
-  loss.action = batch.now.action.const_data_ptr<std::int32_t>() + begin * layout.action_width();
-  loss.target = targets.target;
-  loss.weight = batch.weight.const_data_ptr<float>() + begin;
-  loss.huber = static_cast<float>(settings_.huber);
-  loss.cql = static_cast<float>(settings_.cql_alpha);
-  loss.legal = legal_of(batch.now, begin);
-  loss.output_grad = output_grad.mutable_data_ptr<float>();
-  loss.grad_stride = output_grad.stride(0);
-  loss.error = error_.mutable_data_ptr<float>() + begin;
-  loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
-  td_loss(queue, loss);
+  const ValueLoss loss{.layout = next.layout,
+                       .output = rows_of<const float>(values(online, lane)),
+                       .action = at_row<const std::int32_t>(batch.now.action, begin),
+                       .target = next.target,
+                       .weight = at_row<const float>(batch.weight, begin),
+                       .huber = static_cast<float>(settings_.huber),
+                       .output_grad = rows_of<float>(output_grad),
+                       .error = at_row<float>(error_, begin),
+                       .row_sums = at_row<float>(lane.row_sums())};
+  if (mixing_.is_on()) return mixing_.learn(lane, now, batch.now, begin, end, loss);
+  td_loss(queue, {.rows = end - begin,
+                  .quantiles = quantiles_,
+                  .loss = loss,
+                  .cql = static_cast<float>(settings_.cql_alpha),
+                  .legal = legal_of(batch.now, begin)});
   if (quantiles_ == 1) return policy_.backward(lane, now, output_grad, {}, {});
   const at::Tensor z_grad =
-      output_grad.narrow(0, 0, end - begin).unflatten(1, {layout.columns(), quantiles_});
+      output_grad.narrow(0, 0, end - begin).unflatten(1, {next.layout.columns(), quantiles_});
   ValuesNetwork::of(online)->backward_quantiles(now.actor_input, z_grad, *now.actor, lane.gradient(online));
-}
-
-void Dqn::team_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  TeamTargetArgs targets;
-  value_next(lane, batch, begin, end, targets);
-  mixing_.target(lane, target_, batch.next, begin, end, targets);
-
-  const PolicyPass now = policy_.forward(lane, batch.now, begin, end);
-  TeamLossArgs loss;
-  loss.target = targets.target;
-  loss.weight = batch.weight.const_data_ptr<float>() + begin;
-  loss.huber = static_cast<float>(settings_.huber);
-  loss.error = error_.mutable_data_ptr<float>() + begin;
-  mixing_.learn(lane, now, batch.now, begin, end, loss);
 }
 
 std::vector<NamedTensor> Dqn::state() const {

@@ -27,54 +27,37 @@ std::vector<RowMemory> Mixing::with_memory(std::vector<RowMemory> memory) const 
   return memory;
 }
 
-template <typename Args>
-void Mixing::weigh(const Lane& lane, const Network* network, const NetworkInput& input, std::int64_t rows,
-                   Args& args) const {
-  args.teams = rows / mixer_.agents;
-  args.mixer = mixer_;
-  args.q = lane.rows("q").template mutable_data_ptr<float>();
-  if (network == nullptr) return;
-  Network::Workspace& workspace = lane.of(*network);
-  network->forward(input, workspace);
-  args.weights = workspace.output.template const_data_ptr<float>();
-  args.weights_stride = workspace.output.stride(0);
+Teams Mixing::weigh(const Lane& lane, const Network* network, const NetworkInput& input,
+                    std::int64_t rows) const {
+  Teams teams{.count = rows / mixer_.agents, .mixer = mixer_, .q = at_row<float>(lane.rows("q"))};
+  if (network == nullptr) return teams;
+  network->forward(input, lane.of(*network));
+  teams.weights = rows_of<const float>(lane.of(*network).output);
+  return teams;
 }
 
 void Mixing::target(Lane& lane, const Model& model, const Batch& rows, std::int64_t begin, std::int64_t end,
-                    TeamTargetArgs args) const {
+                    const NextValues& next) const {
   const Network* const network = mixer_.units > 0 ? &model.network(1) : nullptr;
-  weigh(lane, network, network != nullptr ? policy_.critic_input(rows, begin, end) : NetworkInput{},
-        end - begin, args);
-  team_target(current_queue(policy_.device()), args);
+  const NetworkInput state = network != nullptr ? policy_.critic_input(rows, begin, end) : NetworkInput{};
+  team_target(current_queue(policy_.device()), {weigh(lane, network, state, end - begin), next});
 }
 
 void Mixing::value(const Lane& lane, const NetworkInput& input, std::int64_t rows, TeamValueArgs args) const {
-  weigh(lane, policy_.mixer(), input, rows, args);
+  args.teams = weigh(lane, policy_.mixer(), input, rows);
   team_value(current_queue(policy_.device()), args);
 }
 
 void Mixing::learn(Lane& lane, const PolicyPass& pass, const Batch& batch, std::int64_t begin,
-                   std::int64_t end, TeamLossArgs args) const {
+                   std::int64_t end, const ValueLoss& loss) const {
   const Network* const network = policy_.mixer();
   const NetworkInput state = network != nullptr ? policy_.critic_input(batch, begin, end) : NetworkInput{};
-  weigh(lane, network, state, end - begin, args);
-  const at::Tensor& output_grad = lane.rows("output_grad");
-  args.layout = policy_.action_layout();
-  args.output = pass.output;
-  args.output_stride = pass.output_stride;
-  args.action = batch.action.const_data_ptr<std::int32_t>() + begin * args.layout.action_width();
-  args.output_grad = output_grad.mutable_data_ptr<float>();
-  args.grad_stride = output_grad.stride(0);
-  args.row_sums = lane.row_sums().mutable_data_ptr<float>();
-  if (network != nullptr) {
-    const at::Tensor& grad = lane.rows("mixer_grad");
-    args.weights_grad = grad.mutable_data_ptr<float>();
-    args.weights_grad_stride = grad.stride(0);
-  }
+  TeamLossArgs args{weigh(lane, network, state, end - begin), loss};
+  if (network != nullptr) args.weights_grad = rows_of<float>(lane.rows("mixer_grad"));
   team_loss(current_queue(policy_.device()), args);
-  policy_.backward(lane, pass, output_grad, {}, {});
+  policy_.backward(lane, pass, lane.rows("output_grad"), {}, {});
   if (network == nullptr) return;
-  network->backward(state, lane.rows("mixer_grad").narrow(0, 0, args.teams), lane.of(*network),
+  network->backward(state, lane.rows("mixer_grad").narrow(0, 0, args.teams.count), lane.of(*network),
                     lane.gradient(*network));
 }
 

@@ -22,21 +22,18 @@ class Mixing {
   // These, and the memory of a lane that the functions below need.
   std::vector<RowMemory> with_memory(std::vector<RowMemory> memory) const;
 
-  // Complete the arguments and enqueue. target(): by the mixer of this model, of the policy's kind, from the
-  // state in `rows`.
+  // These enqueue. target(): by the mixer of this model, of the policy's kind, from the state in `rows`.
   void target(Lane& lane, const Model& model, const Batch& rows, std::int64_t begin, std::int64_t end,
-              TeamTargetArgs args) const;
-  // team_value() of rows whose states are `input`.
+              const NextValues& next) const;
+  // team_value() of rows whose states are `input`; completes the arguments.
   void value(const Lane& lane, const NetworkInput& input, std::int64_t rows, TeamValueArgs args) const;
   // The loss of a pass of the policy, and the gradients of its networks.
   void learn(Lane& lane, const PolicyPass& pass, const Batch& batch, std::int64_t begin, std::int64_t end,
-             TeamLossArgs args) const;
+             const ValueLoss& loss) const;
 
  private:
-  // Computes the weights of the mixer for these states, and notes them.
-  template <typename Args>
-  void weigh(const Lane& lane, const Network* network, const NetworkInput& input, std::int64_t rows,
-             Args& args) const;
+  // Computes the weights of the mixer for these states.
+  Teams weigh(const Lane& lane, const Network* network, const NetworkInput& input, std::int64_t rows) const;
 
   const Policy& policy_;
   Mixer::Kind kind_;

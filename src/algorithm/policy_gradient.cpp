@@ -34,43 +34,30 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   args.ppo = settings.ppo;
   args.with_value = settings.with_value;
   args.fixed = {settings.clip, settings.value_clip, settings.value_coeff, settings.entropy_coeff};
-  if (settings.scheduled.defined())
-    args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
-  args.output = pass.output;
-  args.output_stride = pass.output_stride;
-  if (pass.latent.defined()) {
-    args.latent = pass.latent.const_data_ptr<float>();
-    args.latent_stride = pass.latent.stride(0);
-  }
-  args.value = pass.value;
-  args.value_stride = pass.value_stride;
+  args.scheduled = reinterpret_cast<const LossCoefficients*>(at_row<const float>(settings.scheduled));
+  args.networks = pass.computed;
   args.action =
       static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
-  args.action_mask = legal_of(batch, begin);
-  args.old_log_prob = batch.log_prob.const_data_ptr<float>() + begin;
-  args.old_value = batch.value.const_data_ptr<float>() + begin;
-  args.advantage = batch.advantage.const_data_ptr<float>() + begin;
-  if (settings.advantage_norm.defined())
-    args.advantage_norm = settings.advantage_norm.const_data_ptr<float>();
-  args.target = batch.target.const_data_ptr<float>() + begin;
+  args.action_mask = legal_of(batch, begin).pointer;
+  args.old_log_prob = at_row<const float>(batch.log_prob, begin);
+  args.old_value = at_row<const float>(batch.value, begin);
+  args.advantage = at_row<const float>(batch.advantage, begin);
+  args.advantage_norm = at_row<const float>(settings.advantage_norm);
+  args.target = at_row<const float>(batch.target, begin);
   if (settings.value_norm.defined()) {
-    args.value_norm = settings.value_norm.const_data_ptr<float>();
     const at::Tensor& old = settings.rollout_value_norm;
-    args.old_norm = old.defined() ? old.const_data_ptr<float>() : args.value_norm;
+    args.value_norm = at_row<const float>(settings.value_norm);
+    args.old_norm = old.defined() ? at_row<const float>(old) : args.value_norm;
     // The units may have changed since the rollout, whose outputs these activations contain.
     args.value_is_plain = batch.activations != nullptr;
-    if (args.value_is_plain) args.value = args.old_value;
-    if (args.value_is_plain) args.value_stride = 1;
+    if (args.value_is_plain) args.networks.value = rows_of<const float>(batch.value, begin);
   }
-  args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
-  const at::Tensor& output_grad = lane.rows("output_grad");
-  args.output_grad = output_grad.mutable_data_ptr<float>();
-  args.grad_stride = static_cast<int>(output_grad.stride(0));
-  args.value_grad = policy.has_critic() ? lane.rows("value_grad").mutable_data_ptr<float>()
-                                        : args.output_grad + layout.columns();
-  args.value_grad_stride = policy.has_critic() ? 1 : args.grad_stride;
-  args.log_std_grad = lane.rows("log_std_grad").mutable_data_ptr<float>();
-  args.row_sums = lane.row_sums().mutable_data_ptr<float>();
+  args.mask = at_row<const std::uint8_t>(batch.mask, begin);
+  args.output_grad = rows_of<float>(lane.rows("output_grad"));
+  args.value_grad = policy.has_critic() ? rows_of<float>(lane.rows("value_grad"))
+                                        : args.output_grad.column(layout.columns());
+  args.log_std_grad = rows_of<float>(lane.rows("log_std_grad"));
+  args.row_sums = at_row<float>(lane.row_sums());
   return args;
 }
 

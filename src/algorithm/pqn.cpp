@@ -89,19 +89,17 @@ void Pqn::team_returns(ReturnsArgs args) {
   const std::int64_t rows = buffers_.value.numel();
   const Blocks blocks = Blocks::of_inference(rows, device_.is_cuda(), A);
   team_.lanes->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-    TeamValueArgs values;
-    values.value = buffers_.value.const_data_ptr<float>() + begin;
-    values.in_game = buffers_.active.const_data_ptr<std::uint8_t>() + begin;
-    values.team_value = team_.value.mutable_data_ptr<float>() + begin / A;
-    mixing_.value(lane, policy_.mixer_input(buffers_, begin, end), end - begin, values);
+    mixing_.value(lane, policy_.mixer_input(buffers_, begin, end), end - begin,
+                  {.value = buffers_.value.const_data_ptr<float>() + begin,
+                   .in_game = buffers_.active.const_data_ptr<std::uint8_t>() + begin,
+                   .team_value = team_.value.mutable_data_ptr<float>() + begin / A});
   });
-  TeamRewardArgs rewards;
-  rewards.teams = team_.reward.numel();
-  rewards.agents = A;
-  rewards.reward = args.reward;
-  rewards.mask = args.mask;
-  rewards.team_reward = team_.reward.mutable_data_ptr<float>();
-  rewards.team_mask = team_.mask.mutable_data_ptr<std::uint8_t>();
+  const TeamRewardArgs rewards{.teams = team_.reward.numel(),
+                               .agents = A,
+                               .reward = args.reward,
+                               .mask = args.mask,
+                               .team_reward = team_.reward.mutable_data_ptr<float>(),
+                               .team_mask = team_.mask.mutable_data_ptr<std::uint8_t>()};
   team_reward(queue, rewards);
   args.num_agents = 1;
   args.reward = rewards.team_reward;
@@ -143,32 +141,24 @@ void Pqn::begin_update(const TrainingClock& clock) {
 // Returns the sums by TdSum.
 at::Tensor Pqn::accumulate(const Batch& batch, const std::function<bool()>& should_stop) {
   const Queue queue = current_queue(device_);
-  const ActionLayout& layout = policy_.action_layout();
   return lanes_.run(
       policy_.blocks(batch),
       [&](Lane& lane, std::int64_t begin, std::int64_t end) {
         const PolicyPass pass = policy_.forward(lane, batch, begin, end);
-        if (mixing_.is_on()) {
-          TeamLossArgs args;
-          args.target = batch.target.const_data_ptr<float>() + begin;
-          args.target_stride = buffers_.num_agents;
-          args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
-          return mixing_.learn(lane, pass, batch, begin, end, args);
-        }
         const at::Tensor& output_grad = lane.rows("output_grad");
-        TdLossArgs args;
-        args.rows = pass.rows;
-        args.layout = layout;
-        args.output = pass.output;
-        args.output_stride = pass.output_stride;
-        args.action = batch.action.const_data_ptr<std::int32_t>() + begin * layout.action_width();
-        args.target = batch.target.const_data_ptr<float>() + begin;
-        args.huber = 0.0f;
-        args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
-        args.output_grad = output_grad.mutable_data_ptr<float>();
-        args.grad_stride = output_grad.stride(0);
-        args.row_sums = lane.row_sums().mutable_data_ptr<float>();
-        td_loss(queue, args);
+        ValueLoss loss{.layout = policy_.action_layout(),
+                       .output = pass.computed.output,
+                       .action = at_row<const std::int32_t>(batch.action, begin),
+                       .target = rows_of<const float>(batch.target, begin),
+                       .mask = at_row<const std::uint8_t>(batch.mask, begin),
+                       .huber = 0.0f,
+                       .output_grad = rows_of<float>(output_grad),
+                       .row_sums = at_row<float>(lane.row_sums())};
+        if (mixing_.is_on()) {
+          loss.target.stride *= buffers_.num_agents;  // one of the rows of a team
+          return mixing_.learn(lane, pass, batch, begin, end, loss);
+        }
+        td_loss(queue, {.rows = pass.rows, .loss = loss});
         policy_.backward(lane, pass, output_grad, {}, {});
       },
       should_stop);

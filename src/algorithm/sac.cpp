@@ -126,18 +126,16 @@ void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, s
 void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Network& actor = policy_.model().network(0);
   actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
-  const at::Tensor& logits = lane.of(actor).output;
+  const auto logits = rows_of<const float>(lane.of(actor).output);
   const NetworkInput next = policy_.critic_input(batch.next, begin, end);
-  choices_target(current_queue(device_), {.rows = end - begin,
-                                          .layout = policy_.action_layout(),
-                                          .critics = criticize(target_critics_, lane, next),
-                                          .logits = logits.const_data_ptr<float>(),
-                                          .logits_stride = logits.stride(0),
-                                          .legal = legal_of(batch.next, begin),
-                                          .alpha = alpha(),
-                                          .reward = batch.reward.const_data_ptr<float>() + begin,
-                                          .discount = batch.discount.const_data_ptr<float>() + begin,
-                                          .target = lane.rows("target").mutable_data_ptr<float>()});
+  choices_target(current_queue(device_),
+                 {.rows = end - begin,
+                  .critics = criticize(target_critics_, lane, next),
+                  .choices = {policy_.action_layout(), logits, legal_of(batch.next, begin)},
+                  .alpha = alpha(),
+                  .reward = at_row<const float>(batch.reward, begin),
+                  .discount = at_row<const float>(batch.discount, begin),
+                  .target = rows_of<float>(lane.rows("target"))});
 }
 
 void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
@@ -145,16 +143,12 @@ void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
   const at::Tensor& output_grad = lane.rows("output_grad");
   choices_loss(current_queue(device_),
                {.rows = end - begin,
-                .layout = policy_.action_layout(),
                 .critics = criticize(*policy_.critics(), lane, policy_.critic_input(batch.now, begin, end)),
-                .logits = pass.output,
-                .logits_stride = pass.output_stride,
-                .legal = legal_of(batch.now, begin),
+                .choices = {policy_.action_layout(), pass.computed.output, legal_of(batch.now, begin)},
                 .alpha = alpha(),
-                .weight = batch.weight.const_data_ptr<float>() + begin,
-                .logits_grad = output_grad.mutable_data_ptr<float>(),
-                .grad_stride = output_grad.stride(0),
-                .row_sums = lane.row_sums().mutable_data_ptr<float>()});
+                .weight = at_row<const float>(batch.weight, begin),
+                .logits_grad = rows_of<float>(output_grad),
+                .row_sums = at_row<float>(lane.row_sums())});
   policy_.backward(lane, pass, output_grad, {}, {});
 }
 

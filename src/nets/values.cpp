@@ -8,6 +8,7 @@
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -89,21 +90,10 @@ void ValuesNetwork::forward(const NetworkInput& input, Workspace& workspace) con
   inner_->forward(input, *memory.inner);
   const Queue queue = current_queue(device_);
   const std::int64_t n = input.parts[0].size(0) / observed_per_unit_ * rows_per_unit_;
-  const at::Tensor& from = memory.inner->output;
   if (shape_.dueling)
-    dueling(queue, {.shape = shape_,
-                    .rows = n,
-                    .output = from.const_data_ptr<float>(),
-                    .output_stride = from.stride(0),
-                    .z = memory.z.mutable_data_ptr<float>(),
-                    .z_stride = memory.z.stride(0)});
+    dueling(queue, {shape_, n, rows_of<const float>(memory.inner->output), rows_of<float>(memory.z)});
   if (shape_.quantiles > 1)
-    quantile_mean(queue, {.shape = shape_,
-                          .rows = n,
-                          .z = memory.z.const_data_ptr<float>(),
-                          .z_stride = memory.z.stride(0),
-                          .q = memory.output.mutable_data_ptr<float>(),
-                          .q_stride = memory.output.stride(0)});
+    quantile_mean(queue, {shape_, n, rows_of<const float>(memory.z), rows_of<float>(memory.output)});
 }
 
 void ValuesNetwork::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
@@ -123,13 +113,8 @@ void ValuesNetwork::backward_from(const at::Tensor& grad, bool of_mean, const Ne
   auto& memory = static_cast<Memory&>(workspace);
   const std::int64_t n = grad.size(0);
   const at::Tensor output_grad = memory.output_grad.narrow(0, 0, n);
-  values_backward(current_queue(device_), {.shape = shape_,
-                                           .rows = n,
-                                           .grad = grad.const_data_ptr<float>(),
-                                           .grad_stride = grad.stride(0),
-                                           .of_mean = of_mean,
-                                           .output_grad = output_grad.mutable_data_ptr<float>(),
-                                           .output_stride = output_grad.stride(0)});
+  values_backward(current_queue(device_),
+                  {shape_, n, rows_of<const float>(grad), of_mean, rows_of<float>(output_grad)});
   inner_->backward(input, output_grad, *memory.inner, gradient, part_grads);
 }
 

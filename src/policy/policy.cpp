@@ -119,12 +119,12 @@ PolicyPass Policy::Impl::forward(const Lane& lane, PolicyPass pass, const Activa
     actor().forward(pass.actor_input, *pass.actor);
     if (has_critic) critic()->forward(pass.critic_input, *pass.critic);
   }
-  pass.output = pass.actor->output.const_data_ptr<float>();
-  pass.output_stride = static_cast<int>(pass.actor->output.stride(0));
+  pass.computed.output = rows_of<const float>(pass.actor->output);
   if (head->has_state_value())
-    pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
-  pass.value_stride = has_critic ? 1 : pass.output_stride;
+    pass.computed.value =
+        has_critic ? rows_of<const float>(pass.critic->output) : pass.computed.output.column(columns());
   if (layout.latent > 0) pass.latent = actor().latent(*pass.actor).narrow(0, 0, pass.rows).to(at::kFloat);
+  pass.computed.latent = rows_of<const float>(pass.latent);
   return pass;
 }
 
@@ -484,8 +484,7 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
       Network::Workspace& own = lane.of(*self.critic());
       self.critic()->forward(self.step_input(buffers, t, begin, end, true, false), own);
       pass.rows = end - begin;
-      pass.value = own.output.const_data_ptr<float>();
-      pass.value_stride = static_cast<int>(own.output.stride(0));
+      pass.computed.value = rows_of<const float>(own.output);
     } else {
       pass = self.forward(lane, self.step_pass(buffers, t, begin, end, false), nullptr, 0, false);
     }
@@ -499,14 +498,7 @@ SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyP
   args.rows = pass.rows;
   args.num_agents = buffers.num_agents;
   args.layout = layout;
-  args.output = pass.output;
-  args.output_stride = pass.output_stride;
-  if (pass.latent.defined()) {
-    args.latent = pass.latent.const_data_ptr<float>();
-    args.latent_stride = pass.latent.stride(0);
-  }
-  args.value_in = pass.value;
-  args.value_stride = pass.value_stride;
+  args.networks = pass.computed;
   args.value_norm = norm_of_value();
   if (buffers.action_mask.defined())
     args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + row * columns();
@@ -535,17 +527,14 @@ void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& 
 
 void Policy::Impl::add_noise_gradient(const PolicyPass& pass, const at::Tensor& per_row,
                                       const at::Tensor& sum) const {
-  NoiseGradientArgs args;
-  args.rows = pass.rows;
-  args.components = layout.components;
-  args.size = layout.latent;
-  args.log_std = layout.log_std;
-  args.per_row = per_row.const_data_ptr<float>();
-  args.latent = pass.latent.const_data_ptr<float>();
-  args.latent_stride = pass.latent.stride(0);
-  if (device.is_cuda()) args.parts = noise_parts.mutable_data_ptr<float>();
-  args.gradient = sum.mutable_data_ptr<float>();
-  noise_gradient(current_queue(device), args);
+  noise_gradient(current_queue(device), {.rows = pass.rows,
+                                         .components = layout.components,
+                                         .size = layout.latent,
+                                         .log_std = layout.log_std,
+                                         .per_row = rows_of<const float>(per_row),
+                                         .latent = pass.computed.latent,
+                                         .parts = at_row<float>(noise_parts),
+                                         .gradient = at_row<float>(sum)});
 }
 
 at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, std::int64_t n) const {

@@ -121,9 +121,9 @@ void bench_sample(benchmark::State& state, const Game& game, Device device, std:
   args.rows = rows;
   args.num_agents = game.agents;
   args.layout = game.layout();
-  args.output_stride = args.value_stride = output_stride(args.layout);
-  args.output = arrays.floats(rows * args.output_stride);
-  args.value_in = args.output + args.layout.columns();
+  const std::int64_t stride = output_stride(args.layout);
+  args.networks.output = {arrays.floats(rows * stride), stride};
+  args.networks.value = args.networks.output.column(args.layout.columns());
   args.key = RandomKey::of(1, Stream::kAction);
   args.action = arrays.choices(rows * args.layout.action_width(), 1);
   args.log_prob = arrays.floats(rows);
@@ -142,17 +142,16 @@ void bench_loss(benchmark::State& state, const Game& game, Device device, std::i
   const int columns = args.layout.columns();
   args.ppo = true;
   const std::int64_t stride = output_stride(args.layout);
-  args.output_stride = args.value_stride = args.grad_stride = args.value_grad_stride = stride;
-  args.output = arrays.floats(rows * stride);
-  args.value = args.output + columns;
+  args.networks.output = {arrays.floats(rows * stride), stride};
+  args.networks.value = args.networks.output.column(columns);
   args.action = arrays.choices(rows * args.layout.action_width(), game.heads[0]);
   args.old_log_prob = arrays.floats(rows);
   args.old_value = arrays.floats(rows);
   args.advantage = arrays.floats(rows);
   args.target = arrays.floats(rows);
   args.mask = arrays.flags(rows, 0.9);
-  args.output_grad = arrays.floats(rows * stride);
-  args.value_grad = args.output_grad + columns;
+  args.output_grad = {arrays.floats(rows * stride), stride};
+  args.value_grad = args.output_grad.column(columns);
   args.row_sums = arrays.floats(kNumLossSums * rows);
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { loss(queue, args); });
 }

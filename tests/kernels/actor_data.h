@@ -48,34 +48,21 @@ ActorResult run_actor(Memory memory, const ActorData& data) {
   ActorDraw draw = data.draw;
   draw.time = memory.put(std::vector<TrainingTime>{{.iteration = 3}});
   const ActorActionsArgs actions{
-      .rows = data.rows,
-      .distribution = data.distribution,
-      .components = data.components,
-      .output = memory.put(data.output),
-      .output_stride = data.width(),
-      .draw = draw,
+      .rows = {data.rows, data.distribution, data.components, {memory.put(data.output), data.width()}, draw},
       .noise = data.noise,
       .noise_clip = data.noise_clip,
-      .action = memory.template make<float>(rows * C),
-      .action_stride = data.components,
+      .action = {memory.template make<float>(rows * C), data.components},
       .log_prob = data.distribution == Distribution::kPoint ? nullptr : memory.template make<float>(rows)};
   actor_actions(memory.queue(), actions);
-  const ActorGradientArgs gradient{.rows = data.rows,
-                                   .distribution = data.distribution,
-                                   .components = data.components,
-                                   .output = actions.output,
-                                   .output_stride = data.width(),
-                                   .draw = draw,
-                                   .action_grad = memory.put(data.action_grad),
-                                   .action_grad_stride = data.components,
+  const ActorGradientArgs gradient{.rows = actions.rows,
+                                   .action_grad = {memory.put(data.action_grad), data.components},
                                    .log_prob_weight = memory.put(std::vector{data.alpha}),
                                    .weight = memory.put(data.weight),
-                                   .output_grad = memory.template make<float>(rows * width),
-                                   .grad_stride = data.width()};
+                                   .output_grad = {memory.template make<float>(rows * width), data.width()}};
   actor_gradient(memory.queue(), gradient);
-  return {memory.get(actions.action, rows * C),
+  return {memory.get(actions.action.pointer, rows * C),
           actions.log_prob == nullptr ? std::vector<float>() : memory.get(actions.log_prob, rows),
-          memory.get(gradient.output_grad, rows * width)};
+          memory.get(gradient.output_grad.pointer, rows * width)};
 }
 
 }  // namespace wd

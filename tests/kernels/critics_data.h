@@ -44,41 +44,36 @@ inline CriticsData random_critics(Draws& draws, const ActionLayout& layout, int 
 template <typename Memory>
 CriticsResult run_critics(Memory memory, const CriticsData& data) {
   const auto rows = static_cast<std::size_t>(data.rows), width = static_cast<std::size_t>(data.width());
-  CriticsOutput critics{.count = data.count, .quantiles = data.quantiles, .stride = data.width()};
-  for (int i = 0; i < data.count; ++i) critics.value[i] = memory.put(data.value[static_cast<std::size_t>(i)]);
+  CriticsOutput critics{.count = data.count, .quantiles = data.quantiles};
+  for (int i = 0; i < data.count; ++i)
+    critics.value[i] = {memory.put(data.value[static_cast<std::size_t>(i)]), data.width()};
   const float* const alpha = memory.put(std::vector{data.alpha});
   const float* const weight = memory.put(data.weight);
   const float* const reward = memory.put(data.reward);
   const float* const discount = memory.put(data.discount);
   float* const sums = memory.template make<float>(kNumActorSums * rows);
   if (data.layout.num_heads > 0) {
-    const std::uint8_t* const legal = memory.put(data.legal);
-    const float* const logits = memory.put(data.logits);
-    const ChoicesTargetArgs target{.rows = data.rows,
-                                   .layout = data.layout,
-                                   .critics = critics,
-                                   .logits = logits,
-                                   .logits_stride = data.width(),
-                                   .legal = legal,
-                                   .alpha = alpha,
-                                   .reward = reward,
-                                   .discount = discount,
-                                   .target = memory.template make<float>(rows)};
+    const ChoicesOutput choices{.layout = data.layout,
+                                .logits = {memory.put(data.logits), data.width()},
+                                .legal = {memory.put(data.legal), data.width()}};
+    const CriticTargetArgs target{.rows = data.rows,
+                                  .critics = critics,
+                                  .choices = choices,
+                                  .alpha = alpha,
+                                  .reward = reward,
+                                  .discount = discount,
+                                  .target = {memory.template make<float>(rows), 1}};
     choices_target(memory.queue(), target);
     const ChoicesLossArgs loss{.rows = data.rows,
-                               .layout = data.layout,
                                .critics = critics,
-                               .logits = logits,
-                               .logits_stride = data.width(),
-                               .legal = legal,
+                               .choices = choices,
                                .alpha = alpha,
                                .weight = weight,
-                               .logits_grad = memory.template make<float>(rows * width),
-                               .grad_stride = data.width(),
+                               .logits_grad = {memory.template make<float>(rows * width), data.width()},
                                .row_sums = sums};
     choices_loss(memory.queue(), loss);
-    return {memory.get(target.target, rows),
-            memory.get(loss.logits_grad, rows * width),
+    return {memory.get(target.target.pointer, rows),
+            memory.get(loss.logits_grad.pointer, rows * width),
             {},
             memory.get(sums, kNumActorSums * rows),
             {}};
@@ -90,35 +85,35 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
                                 .alpha = alpha,
                                 .reward = reward,
                                 .discount = discount,
-                                .target = memory.template make<float>(rows * width)};
+                                .target = {memory.template make<float>(rows * width), data.width()}};
   critic_target(memory.queue(), target);
   ActorLossArgs loss{.rows = data.rows,
                      .critics = critics,
                      .log_prob = log_prob,
                      .alpha = alpha,
                      .weight = weight,
-                     .grad_stride = data.width(),
                      .counts = memory.template make<float>(rows),
                      .row_sums = sums};
-  for (int i = 0; i < data.count; ++i) loss.value_grad[i] = memory.template make<float>(rows * width);
+  for (int i = 0; i < data.count; ++i)
+    loss.value_grad[i] = {memory.template make<float>(rows * width), data.width()};
   actor_loss(memory.queue(), loss);
-  CriticsResult result{memory.get(target.target, rows * width),
+  CriticsResult result{memory.get(target.target.pointer, rows * width),
                        {},
                        memory.get(loss.counts, rows),
                        memory.get(sums, kNumActorSums * rows),
                        {}};
   // The penalty of the first critic's values, added to their gradient.
-  const ValuePenaltyArgs penalty{.rows = data.rows,
-                                 .quantiles = data.quantiles,
-                                 .weight = weight,
-                                 .scale = data.alpha,
-                                 .adds = true,
-                                 .grad = memory.put(memory.get(loss.value_grad[0], rows * width)),
-                                 .grad_stride = data.width()};
+  const ValuePenaltyArgs penalty{
+      .rows = data.rows,
+      .quantiles = data.quantiles,
+      .weight = weight,
+      .scale = data.alpha,
+      .adds = true,
+      .grad = {memory.put(memory.get(loss.value_grad[0].pointer, rows * width)), data.width()}};
   value_penalty(memory.queue(), penalty);
-  result.penalty = memory.get(penalty.grad, rows * width);
+  result.penalty = memory.get(penalty.grad.pointer, rows * width);
   for (int i = 0; i < data.count; ++i)
-    for (const float grad : memory.get(loss.value_grad[i], rows * width)) result.grad.push_back(grad);
+    for (const float grad : memory.get(loss.value_grad[i].pointer, rows * width)) result.grad.push_back(grad);
   return result;
 }
 

@@ -187,12 +187,10 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.rows = rows;
   settings.layout = data.layout;
   settings.layout.log_std = memory.put(data.log_std);
-  settings.output = memory.put(output);
-  settings.latent = memory.put(data.latent);
-  settings.latent_stride = data.layout.latent;
-  settings.value = data.stride > 0 ? settings.output + columns : memory.put(data.value);
-  settings.output_stride = settings.grad_stride = static_cast<int>(stride);
-  settings.value_stride = settings.value_grad_stride = data.stride > 0 ? static_cast<int>(stride) : 1;
+  const float* const put = memory.put(output);
+  const Rows<const float> beside{put + columns, stride}, apart{memory.put(data.value), 1};
+  settings.networks = {
+      {put, stride}, data.stride > 0 ? beside : apart, {memory.put(data.latent), data.layout.latent}};
   settings.action = memory.put(data.action);
   settings.action_mask = memory.put(data.legal);
   settings.old_log_prob = memory.put(data.old_log_prob);
@@ -202,14 +200,16 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.value_norm = settings.old_norm = memory.put(data.value_norm);
   settings.target = memory.put(data.target);
   settings.mask = memory.put(data.mask);
-  settings.output_grad = memory.put(grad);
-  float* const values = memory.template make<float>(static_cast<std::size_t>(rows));
-  settings.value_grad = data.stride > 0 ? settings.output_grad + columns : values;
-  settings.log_std_grad = memory.template make<float>(rows * data.layout.components);
+  float *const grads = memory.put(grad), *const values =
+                                             memory.template make<float>(static_cast<std::size_t>(rows));
+  settings.output_grad = {grads, stride};
+  settings.value_grad = data.stride > 0 ? Rows<float>{grads + columns, stride} : Rows<float>{values, 1};
+  settings.log_std_grad = {memory.template make<float>(rows * data.layout.components),
+                           data.layout.components};
   settings.row_sums = memory.template make<float>(rows * kNumLossSums);
   loss(memory.queue(), settings);
-  Losses losses{memory.get(settings.output_grad, floats), memory.get(values, rows),
-                memory.get(settings.log_std_grad, rows * data.layout.components),
+  Losses losses{memory.get(grads, floats), memory.get(values, rows),
+                memory.get(settings.log_std_grad.pointer, rows * data.layout.components),
                 memory.get(settings.row_sums, rows * kNumLossSums)};
   if (data.stride > 0) losses.value_grad.clear();  // it is in the rows
   return losses;

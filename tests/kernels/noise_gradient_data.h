@@ -54,9 +54,8 @@ std::vector<float> run_noise_gradient(Memory memory, const NoiseGradientData& da
   args.components = data.components;
   args.size = data.size;
   args.log_std = memory.put(data.log_std);
-  args.per_row = memory.put(data.per_row);
-  args.latent = memory.put(data.latent);
-  args.latent_stride = data.size + 1;
+  args.per_row = {memory.put(data.per_row), data.components};
+  args.latent = {memory.put(data.latent), data.size + 1};
   args.parts = memory.template make<float>(kNoiseParts * elements);
   args.gradient = memory.put(data.before);
   noise_gradient(memory.queue(), args);

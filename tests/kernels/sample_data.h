@@ -41,16 +41,13 @@ Sampled run_sample(Memory memory, const SampleData& data) {
              width = static_cast<std::size_t>(args.layout.action_width());
   args.rows = data.rows();
   args.layout.log_std = memory.put(data.log_std);
-  const auto stride = static_cast<std::size_t>(columns + 1 + data.padding);
-  std::vector<float> output(rows * stride, 1e30f);
+  const auto stride = std::int64_t{columns} + 1 + data.padding;
+  std::vector<float> output(rows * static_cast<std::size_t>(stride), 1e30f);
   for (std::size_t row = 0; row < rows; ++row)
     std::copy_n(data.output.begin() + static_cast<std::int64_t>(row) * (columns + 1), columns + 1,
-                output.begin() + static_cast<std::int64_t>(row * stride));
-  args.output = memory.put(output);
-  args.latent = memory.put(data.latent);
-  args.latent_stride = args.layout.latent;
-  args.value_in = args.output + columns;
-  args.output_stride = args.value_stride = static_cast<int>(stride);
+                output.begin() + static_cast<std::int64_t>(row) * stride);
+  const float* const put = memory.put(output);
+  args.networks = {{put, stride}, {put + columns, stride}, {memory.put(data.latent), args.layout.latent}};
   args.action_mask = memory.put(data.legal);
   args.value_norm = memory.put(data.value_norm);
   args.action = memory.template make<std::int32_t>(rows * width);

@@ -48,39 +48,36 @@ TdResult run_td(Memory memory, const TdData& data) {
   const int choices = data.layout.columns(), width = choices * data.quantiles;
   const auto grads = rows * static_cast<std::size_t>(width);
   float* const target = memory.template make<float>(rows * K);
-  td_target(memory.queue(), {.rows = data.rows,
-                             .layout = data.layout,
-                             .quantiles = data.quantiles,
-                             .select = memory.put(data.select),
-                             .select_stride = choices,
-                             .value = memory.put(data.value),
-                             .value_stride = width,
-                             .legal = memory.put(data.legal),
-                             .reward = memory.put(data.reward),
-                             .discount = memory.put(data.discount),
-                             .target = target});
+  const Rows<const std::uint8_t> legal{memory.put(data.legal), choices};
+  const NextValues next{.layout = data.layout,
+                        .select = {memory.put(data.select), choices},
+                        .value = {memory.put(data.value), width},
+                        .legal = legal,
+                        .reward = memory.put(data.reward),
+                        .discount = memory.put(data.discount),
+                        .target = {target, data.quantiles}};
+  td_target(memory.queue(), {data.rows, data.quantiles, next});
   std::vector<float> repeated;
   for (const float number : memory.get(target, rows * K))
     repeated.insert(repeated.end(), data.repeats, number);
-  const TdLossArgs loss{.rows = data.rows,
-                        .layout = data.layout,
-                        .quantiles = data.quantiles,
-                        .targets = data.quantiles * data.repeats,
-                        .output = memory.put(data.output),
-                        .output_stride = width,
-                        .action = memory.put(data.action),
-                        .target = memory.put(repeated),
-                        .weight = memory.put(data.weight),
-                        .huber = data.huber,
-                        .cql = data.cql,
-                        .legal = memory.put(data.legal),
-                        .output_grad = memory.template make<float>(grads),
-                        .grad_stride = width,
-                        .error = memory.template make<float>(rows),
-                        .row_sums = memory.template make<float>(kNumTdSums * rows)};
-  td_loss(memory.queue(), loss);
-  return {memory.get(target, rows * K), memory.get(loss.output_grad, grads), memory.get(loss.error, rows),
-          memory.get(loss.row_sums, kNumTdSums * rows)};
+  const int targets = data.quantiles * data.repeats;
+  const ValueLoss loss{.layout = data.layout,
+                       .output = {memory.put(data.output), width},
+                       .action = memory.put(data.action),
+                       .target = {memory.put(repeated), targets},
+                       .weight = memory.put(data.weight),
+                       .huber = data.huber,
+                       .output_grad = {memory.template make<float>(grads), width},
+                       .error = memory.template make<float>(rows),
+                       .row_sums = memory.template make<float>(kNumTdSums * rows)};
+  td_loss(memory.queue(), {.rows = data.rows,
+                           .quantiles = data.quantiles,
+                           .targets = targets,
+                           .loss = loss,
+                           .cql = data.cql,
+                           .legal = legal});
+  return {memory.get(target, rows * K), memory.get(loss.output_grad.pointer, grads),
+          memory.get(loss.error, rows), memory.get(loss.row_sums, kNumTdSums * rows)};
 }
 
 }  // namespace wd

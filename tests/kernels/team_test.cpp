@@ -27,21 +27,19 @@ TEST(Teams, ArePaidForTransitionsOnly) {
 TEST(Teams, ErrorsAreDistances) {
   HostMemory memory;
   TeamLossArgs args;
-  args.teams = 2;
-  args.mixer = {.agents = 2};
-  args.layout = {.num_heads = 1, .head_size = {1}};
-  args.output = memory.put(std::vector<float>{1, 2, 1, 2});
-  args.output_stride = args.grad_stride = 1;
-  args.action = memory.put(std::vector<std::int32_t>(4, 0));
-  args.target = memory.put(std::vector<float>{10, -5});
-  args.weight = memory.put(std::vector<float>(4, 1.0f));
-  args.q = memory.make<float>(4);
-  args.output_grad = memory.make<float>(4);
-  args.error = memory.make<float>(4);
-  args.row_sums = memory.make<float>(4 * kNumTdSums);
+  args.teams = {.count = 2, .mixer = {.agents = 2}, .q = memory.make<float>(4)};
+  args.loss = {.layout = {.num_heads = 1, .head_size = {1}},
+               .output = {memory.put(std::vector<float>{1, 2, 1, 2}), 1},
+               .action = memory.put(std::vector<std::int32_t>(4, 0)),
+               .target = {memory.put(std::vector<float>{10, -5}), 1},
+               .weight = memory.put(std::vector<float>(4, 1.0f)),
+               .huber = 0.0f,
+               .output_grad = {memory.make<float>(4), 1},
+               .error = memory.make<float>(4),
+               .row_sums = memory.make<float>(4 * kNumTdSums)};
   team_loss({}, args);
-  EXPECT_EQ(memory.get(args.error, 4), (std::vector<float>{7, 7, 8, 8}));
-  EXPECT_EQ(memory.get(args.output_grad, 4), (std::vector<float>{-7, -7, 8, 8}));
+  EXPECT_EQ(memory.get(args.loss.error, 4), (std::vector<float>{7, 7, 8, 8}));
+  EXPECT_EQ(memory.get(args.loss.output_grad.pointer, 4), (std::vector<float>{-7, -7, 8, 8}));
 }
 
 }  // namespace

@@ -24,36 +24,28 @@ ValuesResult run_values(Memory memory, const ValuesShape& shape, std::int64_t ro
   const std::int64_t stride = shape.outputs() + 3, numbers = std::int64_t{shape.choices} * shape.quantiles,
                      z_stride = numbers + 1, q_stride = shape.choices + 2;
   const auto room = [&](std::int64_t each) {
-    return memory.put(std::vector<float>(static_cast<std::size_t>(rows * each), 7.0f));
+    return Rows<float>{memory.put(std::vector<float>(static_cast<std::size_t>(rows * each), 7.0f)), each};
   };
-  const auto all = [&](const float* values, std::int64_t each) {
-    return memory.get(values, static_cast<std::size_t>(rows * each));
+  const auto all = [&](const Rows<float>& values) {
+    return memory.get(values.pointer, static_cast<std::size_t>(rows * values.stride));
   };
   const DuelingArgs forward{.shape = shape,
                             .rows = rows,
-                            .output = memory.put(draws.uniforms(rows * stride, -2.0f, 2.0f)),
-                            .output_stride = stride,
-                            .z = room(z_stride),
-                            .z_stride = z_stride};
+                            .output = {memory.put(draws.uniforms(rows * stride, -2.0f, 2.0f)), stride},
+                            .z = room(z_stride)};
   if (shape.dueling) dueling(memory.queue(), forward);
-  const QuantileMeanArgs mean{.shape = shape,
-                              .rows = rows,
-                              .z = shape.dueling ? forward.z : forward.output,
-                              .z_stride = shape.dueling ? z_stride : stride,
-                              .q = room(q_stride),
-                              .q_stride = q_stride};
+  const QuantileMeanArgs mean{
+      .shape = shape, .rows = rows, .z = shape.dueling ? forward.z : forward.output, .q = room(q_stride)};
   quantile_mean(memory.queue(), mean);
   ValuesBackwardArgs backward{.shape = shape,
                               .rows = rows,
-                              .grad = memory.put(draws.uniforms(rows * z_stride, -1.0f, 1.0f)),
-                              .grad_stride = z_stride,
-                              .output_grad = room(stride),
-                              .output_stride = stride};
+                              .grad = {memory.put(draws.uniforms(rows * z_stride, -1.0f, 1.0f)), z_stride},
+                              .output_grad = room(stride)};
   values_backward(memory.queue(), backward);
-  const std::vector<float> of_z = all(backward.output_grad, stride);
+  const std::vector<float> of_z = all(backward.output_grad);
   backward.of_mean = true;
   values_backward(memory.queue(), backward);
-  return {all(forward.z, z_stride), all(mean.q, q_stride), of_z, all(backward.output_grad, stride)};
+  return {all(forward.z), all(mean.q), of_z, all(backward.output_grad)};
 }
 
 }  // namespace wd

@@ -1,7 +1,7 @@
 // action_layout.h: the meaning of one row of a policy's output.
 #pragma once
 
-#include "wd/math.h"
+#include "wd/kernels/rows.h"
 
 namespace wd {
 
@@ -45,6 +45,13 @@ struct ActionLayout {
     return sum;
   }
   WD_FN int action_width() const { return num_heads > 0 ? num_heads : components; }
+};
+
+// What the networks of a policy have computed for some rows.
+struct NetworkRows {
+  Rows<const float> output{};  // parameters of the distribution: logits, means or values of choices
+  Rows<const float> value{};   // one number; empty: there is none
+  Rows<const float> latent{};  // kGsde: L numbers
 };
 
 }  // namespace wd

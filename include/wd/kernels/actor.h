@@ -22,18 +22,20 @@ struct ActorDraw {
 };
 
 // Distributions kPoint, with C outputs in a row, and kStateGaussian, with 2 C (kernels/distribution.h).
-struct ActorActionsArgs {
-  std::int64_t rows = 0;
+struct ActorRows {
+  std::int64_t count = 0;
   Distribution distribution = Distribution::kPoint;
   int components = 0;  // C
-  const float* output = nullptr;
-  std::int64_t output_stride = 0;
+  Rows<const float> output{};
   ActorDraw draw{};
+};
+
+struct ActorActionsArgs {
+  ActorRows rows{};
   // kPoint: a = clamp(tanh(u) + clamp(noise z, -noise_clip, noise_clip), -1, 1) with a normal z, the
   // smoothing of TD3's target (Fujimoto et al. 2018, arXiv 1802.09477, eq. 14).
   float noise = 0.0f, noise_clip = 0.0f;
-  float* action = nullptr;  // [rows, action_stride]
-  std::int64_t action_stride = 0;
+  Rows<float> action{};  // [C]
   // [rows]: log pi(a|s), with the correction for tanh (appendix C of Haarnoja et al.); kPoint: null
   float* log_prob = nullptr;
 };
@@ -41,19 +43,13 @@ struct ActorActionsArgs {
 // The loss of a row is L(a) + log_prob_weight * log pi(a|s), where a is that of ActorActionsArgs without
 // noise.
 struct ActorGradientArgs {
-  std::int64_t rows = 0;
-  Distribution distribution = Distribution::kPoint;
-  int components = 0;
-  const float* output = nullptr;
-  std::int64_t output_stride = 0;
-  ActorDraw draw{};                    // the same as for the actions
-  const float* action_grad = nullptr;  // [rows, action_grad_stride]: dL / da, or terms of it
-  std::int64_t action_grad_stride = 0, action_grad_step = 0;
-  int terms = 1;                           // `action_grad_step` apart
+  ActorRows rows{};                 // those of the actions
+  Rows<const float> action_grad{};  // [C]: dL / da, or terms of it
+  std::int64_t action_grad_step = 0;
+  int terms = 1;                           // `action_grad_step` numbers apart
   const float* log_prob_weight = nullptr;  // [1] on the device; null: 0
   const float* weight = nullptr;           // [rows]: of the whole loss; rows with 0 get gradient 0
-  float* output_grad = nullptr;            // [rows, grad_stride]
-  std::int64_t grad_stride = 0;
+  Rows<float> output_grad{};
 };
 
 // Both enqueue.

@@ -13,21 +13,32 @@ inline constexpr int kMaxCritics = 32;  // of a policy: their sums are at most k
 // What the critics have computed for some rows.
 struct CriticsOutput {
   int count = 1;
-  int quantiles = 1;                     // K; of choices: 1
-  const float* value[kMaxCritics] = {};  // [rows, stride]: K numbers, or one for each choice
-  std::int64_t stride = 0;
+  int quantiles = 1;                          // K; of choices: 1
+  Rows<const float> value[kMaxCritics] = {};  // K numbers, or one for each choice
+};
+
+// What an actor has computed for choices in some rows.
+struct ChoicesOutput {
+  ActionLayout layout{};
+  Rows<const float> logits{};
+  Rows<const std::uint8_t> legal{};  // [choices]; empty: all
 };
 
 // target_k = reward + discount * (q_k - alpha log pi(a'|s')), where q are the values of the critic with the
 // lowest mean (clipped double Q-learning, Fujimoto et al. 2018, arXiv 1802.09477).
+//
+// Of choices (choices_target; Christodoulou 2019, arXiv 1910.07207), every expectation over an actor's
+// choices is exact, and a target is one number. A head's value is sum_i p_i (q_i - alpha log p_i) over its
+// legal choices, where q_i is the lowest that a critic computes for the choice; heads are added.
 struct CriticTargetArgs {
   std::int64_t rows = 0;
   CriticsOutput critics{};          // of the target critics, for the next state and the actor's action there
-  const float* log_prob = nullptr;  // [rows], or null: 0
-  const float* alpha = nullptr;     // [1] on the device: the temperature; not read without log_prob
+  ChoicesOutput choices{};          // of the actor, in the next state; choices_target only
+  const float* log_prob = nullptr;  // [rows], or null: 0; critic_target only
+  const float* alpha = nullptr;     // [1] on the device: the temperature; critic_target: not without log_prob
   const float* reward = nullptr;    // [rows]
   const float* discount = nullptr;  // [rows]: 0 if nothing follows
-  float* target = nullptr;          // [rows, K]
+  Rows<float> target{};             // [K]
 };
 
 // Sums over the rows that count: divide by kActorCount for means. kActorHighest is the entropy of uniform
@@ -39,44 +50,23 @@ enum ActorSum { kActorCount, kActorLoss, kActorValue, kActorLogProb, kActorHighe
 struct ActorLossArgs {
   std::int64_t rows = 0;
   CriticsOutput critics{};
-  const float* log_prob = nullptr;      // [rows], or null: 0
-  const float* alpha = nullptr;         // [1]; not read without log_prob
-  const float* weight = nullptr;        // [rows]: rows with 0 do not count; all others count 1
-  float* value_grad[kMaxCritics] = {};  // [rows, stride]: by the values of each critic
-  std::int64_t grad_stride = 0;
-  float* counts = nullptr;    // [rows]: 1 or 0
-  float* row_sums = nullptr;  // [kNumActorSums, rows]
+  const float* log_prob = nullptr;           // [rows], or null: 0
+  const float* alpha = nullptr;              // [1]; not read without log_prob
+  const float* weight = nullptr;             // [rows]: rows with 0 do not count; all others count 1
+  Rows<float> value_grad[kMaxCritics] = {};  // by the values of each critic
+  float* counts = nullptr;                   // [rows]: 1 or 0
+  float* row_sums = nullptr;                 // [kNumActorSums, rows]
 };
 
-// The same for choices (Christodoulou 2019, arXiv 1910.07207): every expectation over an actor's choices is
-// exact. A head's value is sum_i p_i (q_i - alpha log p_i) over its legal choices, where q_i is the lowest
-// that a critic computes for the choice; heads are added.
-struct ChoicesTargetArgs {
-  std::int64_t rows = 0;
-  ActionLayout layout{};
-  CriticsOutput critics{};
-  const float* logits = nullptr;  // [rows, logits_stride]: of the actor, in the next state
-  std::int64_t logits_stride = 0;
-  const std::uint8_t* legal = nullptr;  // [rows, choices], or null: all
-  const float* alpha = nullptr;         // [1]
-  const float* reward = nullptr;
-  const float* discount = nullptr;
-  float* target = nullptr;  // [rows]
-};
-
-// The loss of a row is the sum over heads of sum_i p_i (alpha log p_i - q_i). The sums' kActorLogProb is that
-// of sum_i p_i log p_i: minus the entropy.
+// Of choices, the loss of a row is the sum over heads of sum_i p_i (alpha log p_i - q_i). The sums'
+// kActorLogProb is that of sum_i p_i log p_i: minus the entropy.
 struct ChoicesLossArgs {
   std::int64_t rows = 0;
-  ActionLayout layout{};
   CriticsOutput critics{};
-  const float* logits = nullptr;
-  std::int64_t logits_stride = 0;
-  const std::uint8_t* legal = nullptr;
+  ChoicesOutput choices{};
   const float* alpha = nullptr;
   const float* weight = nullptr;
-  float* logits_grad = nullptr;  // [rows, grad_stride]
-  std::int64_t grad_stride = 0;
+  Rows<float> logits_grad{};
   float* row_sums = nullptr;  // [kNumActorSums, rows]
 };
 
@@ -97,9 +87,8 @@ struct ValuePenaltyArgs {
   int quantiles = 1;
   const float* weight = nullptr;  // [rows]
   float scale = 0.0f;
-  bool adds = false;      // to the gradient that is there; otherwise this is all of it
-  float* grad = nullptr;  // [rows, grad_stride]: by the K values
-  std::int64_t grad_stride = 0;
+  bool adds = false;   // to the gradient that is there; otherwise this is all of it
+  Rows<float> grad{};  // by the K values
 };
 
 // All enqueue.
@@ -107,7 +96,7 @@ WD_DECLARE_KERNEL(temperature_loss, TemperatureArgs)
 WD_DECLARE_KERNEL(value_penalty, ValuePenaltyArgs)
 WD_DECLARE_KERNEL(critic_target, CriticTargetArgs)
 WD_DECLARE_KERNEL(actor_loss, ActorLossArgs)
-WD_DECLARE_KERNEL(choices_target, ChoicesTargetArgs)
+WD_DECLARE_KERNEL(choices_target, CriticTargetArgs)
 WD_DECLARE_KERNEL(choices_loss, ChoicesLossArgs)
 
 }  // namespace wd

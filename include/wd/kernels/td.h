@@ -10,24 +10,41 @@ namespace wd {
 // The value of an action is the sum over its heads. It is one number, or K quantiles of the return, which
 // heads add rank by rank: network outputs are then [choices, K] in a row.
 
-// target = reward + discount * (the value of the best action of the next state). Each head takes the legal
-// choice that is best by `select`; a head without a legal choice has the value 0.
+// What targets follow from. Each head takes the legal choice that is best by `select`; a head without a legal
+// choice has the value 0.
+struct NextValues {
+  ActionLayout layout{};
+  Rows<const float> select{};        // values of all choices, one number each
+  Rows<const float> value{};         // of the target network, K numbers each
+  Rows<const std::uint8_t> legal{};  // [choices], of the next state; empty: all
+  const float* reward = nullptr;     // [rows]
+  const float* discount = nullptr;   // [rows]: 0 if nothing follows
+  Rows<float> target{};              // [K]
+};
+
+// target = reward + discount * (the value of the best action of the next state).
 struct TdTargetArgs {
   std::int64_t rows = 0;
-  ActionLayout layout{};
-  int quantiles = 1;              // K
-  const float* select = nullptr;  // [rows, select_stride]: values of all choices, one number each
-  std::int64_t select_stride = 0;
-  const float* value = nullptr;  // [rows, value_stride]: of the target network
-  std::int64_t value_stride = 0;
-  const std::uint8_t* legal = nullptr;  // [rows, choices], of the next state; or null: all
-  const float* reward = nullptr;        // [rows]
-  const float* discount = nullptr;      // [rows]: 0 if nothing follows
-  float* target = nullptr;              // [rows, K]
+  int quantiles = 1;  // K
+  NextValues next{};
 };
 
 // Sums over the rows that count, weighted; divide by kTdCount for means.
 enum TdSum { kTdCount, kTdLoss, kTdValue, kTdTarget, kNumTdSums };
+
+// What the losses of values read and write.
+struct ValueLoss {
+  ActionLayout layout{};
+  Rows<const float> output{};            // values of all choices, K numbers each
+  const std::int32_t* action = nullptr;  // [rows, action_width]
+  Rows<const float> target{};            // [J]
+  const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
+  const std::uint8_t* mask = nullptr;    // [rows], if there are no weights: rows with 0 do not count
+  float huber = 1.0f;
+  Rows<float> output_grad{};  // gradient of the weighted sum, not of the mean
+  float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities; or null
+  float* row_sums = nullptr;  // [kNumTdSums, rows]
+};
 
 // The loss of a row with error u = target - value is, with huber = h, u^2 / 2 where |u| <= h, and
 // h (|u| - h / 2) beyond it; h = 0: always u^2 / 2. Of K quantiles it is the mean over targets j and the sum
@@ -35,25 +52,14 @@ enum TdSum { kTdCount, kTdLoss, kTdValue, kTdTarget, kNumTdSums };
 // arXiv 1710.10044, eq. 10); h = 0: |tau_i - [u_ij < 0]| |u_ij| (eq. 8).
 struct TdLossArgs {
   std::int64_t rows = 0;
-  ActionLayout layout{};
-  int quantiles = 1;              // K
-  int targets = 0;                // J: numbers of a target; 0: as many as quantiles
-  const float* output = nullptr;  // [rows, output_stride]
-  std::int64_t output_stride = 0;
-  const std::int32_t* action = nullptr;  // [rows, action_width]
-  const float* target = nullptr;         // [rows, J]
-  const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
-  const std::uint8_t* mask = nullptr;    // [rows], if there are no weights: rows with 0 do not count
-  float huber = 1.0f;
+  int quantiles = 1;  // K
+  int targets = 0;    // J: numbers of a target; 0: as many as quantiles
+  ValueLoss loss{};
   // Of the penalty of conservative Q-learning (Kumar et al. 2020, arXiv 2006.04779, eq. 4), which the loss
   // gets: cql (log sum_a exp Q_h(s, a) - Q_h(s, a_h)), summed over heads h, over the legal choices a of each.
   // Of quantiles, Q is their mean.
   float cql = 0.0f;
-  const std::uint8_t* legal = nullptr;  // [rows, choices], of this state; or null: all. Read if cql is not 0
-  float* output_grad = nullptr;         // [rows, grad_stride]: gradient of the weighted sum, not of the mean
-  std::int64_t grad_stride = 0;
-  float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities; or null
-  float* row_sums = nullptr;  // [kNumTdSums, rows]
+  Rows<const std::uint8_t> legal{};  // [choices], of this state; empty: all. Read if cql is not 0
   // Several networks learn the same: their outputs, gradients and sums follow one another, the former two
   // `network_rows` rows apart. The error is that of the first.
   int networks = 1;
