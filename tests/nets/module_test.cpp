@@ -170,7 +170,7 @@ TEST(Policies, RefuseBuffersThatDoNotFit) {
       make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=32", "trainer.precision=bf16",
                               "policy={shared: {model: {type: gru}}}"});
   const Spec spec = setup.environment->spec();
-  Trajectory fits(spec, setup.config, 4, {}), other({spec, {"shared"}, {0}, 8, 4});
+  Trajectory fits(spec, setup.config, 4, {}), other({spec, Cast::of_roles(spec, {"shared"}, {0}), 8, 4});
   EXPECT_NO_THROW(Policy(fits.policies()[0], setup.config, 0, {}));
   EXPECT_THAT([&] { Policy(other.policies()[0], setup.config, 0, {}); },
               testing::ThrowsMessage<UsageError>(HasSubstr("would compute from BFloat16")));
