@@ -70,6 +70,12 @@ def test_every_room_is_in_the_table_and_has_no_loose_file():
     assert not [path for path in sources() if path.parts[0] == "src" and len(path.parts) == 2]
 
 
+def test_what_one_wants_stands_in_the_reading_order():
+    wanted = (ROOT / "docs" / "headers.md").read_text().split("## I want to ...")[1].split("\n## ")[0]
+    order = (ROOT / "docs" / "architecture.md").read_text().split("## Reading order")[1].split("\n## ")[0]
+    assert {f"include/{header}" for header in re.findall(r"`(wd/.*?)`", wanted)} - set(re.findall(r"`(.*?)`", order)) == set()
+
+
 def test_every_public_header_has_one_owner():
     implemented, listed = owners(sources(), includes), headers_without_source()
     assert sorted([*implemented, *listed]) == sorted(map(name_of, headers()))
