@@ -160,7 +160,7 @@ TEST(Opponents, RandomAndScriptedOnesActAsTheyDoAlone) {
   const Experiment setup = setup_with("opponents.runner=[random, scripted]");
   Trainer trainer(setup.config, *setup.environment, {});
   ReplicasOptions options = replicas_options(setup.config, {});
-  options.staggered = true;
+  options.staggered = setup.config.staggers(setup.environment->spec().time_limit);
   RolloutShape shape = RolloutShape::of(setup.environment->spec(), setup.config, kReplicas);
   shape.cast.policies[1].opponents = 0;
   Game again(*setup.environment, options, shape);
@@ -170,9 +170,17 @@ TEST(Opponents, RandomAndScriptedOnesActAsTheyDoAlone) {
     player = one.get();
     again.add(std::move(one));
   }
-  const std::unique_ptr<Player> alone[] = {player_without_policy(PlayerSpec::kRandom, again, 1, {}),
-                                           player_without_policy(PlayerSpec::kScripted, again, 1, {})};
+  const StateLayout& layout = again.replicas().layout();
   PolicyBuffers& runner = again.trajectory().policies()[1];
+  RandomPlayer random({}, 1);
+  const auto script = [&](int t) {
+    at::Tensor actions = at::empty({layout.num_agents, layout.action_width}, at::kInt);
+    for (int e = 0; e < kReplicas; ++e) {
+      const auto* const block = static_cast<const std::byte*>(again.replicas().blocks()[e].const_data_ptr());
+      setup.environment->scripted(layout, block, actions.mutable_data_ptr<std::int32_t>());
+      runner.action[t][e].copy_(actions.index_select(0, at::tensor(runner.agent, at::kInt)));
+    }
+  };
   std::int64_t rows[2] = {};
   for (std::uint64_t i = 0; i < 3; ++i) {
     trainer.iterate();
@@ -181,7 +189,8 @@ TEST(Opponents, RandomAndScriptedOnesActAsTheyDoAlone) {
       const Player::Draw draw{.seed = 1, .step = i * kSteps + static_cast<std::uint64_t>(t)};
       const PolicyBuffers& of = trainer.trajectory().policies()[1];
       for (int k = 0; k < 2; ++k) {
-        alone[k]->act(runner, t, draw);
+        if (k == 0) random.act(runner, t, draw);
+        if (k == 1) script(t);
         const at::Tensor plays = of.opponent[t].eq(k + 1).view({kReplicas, 1, 1});
         rows[k] += plays.sum().item<std::int64_t>();
         EXPECT_TRUE(at::equal(runner.action[t].masked_select(plays), of.action[t].masked_select(plays)))
@@ -196,10 +205,25 @@ TEST(Opponents, RandomAndScriptedOnesActAsTheyDoAlone) {
   EXPECT_GT(rows[1], 300);
 }
 
+TEST(Opponents, RandomOnesDrawByTheReplicaOfTheJobAndTheStepOfTheTraining) {
+  const Spec spec = make_setup("tag_continuous", {}).environment->spec();
+  Trajectory whole(RolloutShape::of_roles(spec, 6)), part(RolloutShape::of_roles(spec, 3));
+  TrainingClock clock({});
+  clock.set(2, 0);
+  for (std::size_t p = 0; p < 2; ++p) {
+    RandomPlayer player({}, p);
+    player.act(whole.policies()[p], 0, {.seed = 4, .step = 35});
+    player.act(part.policies()[p], 0,
+               {.seed = 4, .step = 3, .time = clock.time(), .rollout_steps = 16, .first_replica = 3});
+    EXPECT_TRUE(at::equal(part.policies()[p].action, whole.policies()[p].action.narrow(1, 3, 3)));
+    EXPECT_FALSE(at::equal(part.policies()[p].action, whole.policies()[p].action.narrow(1, 0, 3)));
+  }
+}
+
 // A policy writes half-widths from the middle, so the others' actions are turned into them.
 TEST(Opponents, ContinuousActionsReachTheEnvironmentAsTheyWereDrawn) {
   const Experiment setup = make_setup(
-      "pendulum", {"trainer.num_envs=24", "trainer.train_batch_size=384", "opponents={shared: [random]}"});
+      "pendulum", {"trainer.num_envs=24", "trainer.train_batch_size=384", "opponents={pendulum: [random]}"});
   Trainer trainer(setup.config, *setup.environment, {});
   trainer.iterate();
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];

@@ -16,7 +16,7 @@ constexpr int kSteps = 12, kReplicas = 5;
 // Chooses by the agent's id, the replica and the step, whoever its policy is.
 class ById : public Player {
  public:
-  void act(PolicyBuffers& buffers, int t, const Draw&) override {
+  ActionUnit act(PolicyBuffers& buffers, int t, const Draw&) override {
     at::Tensor action = at::zeros_like(buffers.action[t]).contiguous();
     auto numbers = action.accessor<std::int32_t, 3>();
     for (std::int64_t e = 0; e < numbers.size(0); ++e)
@@ -27,6 +27,7 @@ class ById : public Player {
           numbers[e][slot][h] = static_cast<std::int32_t>((7 * id + 3 * t + 5 * e + h) % choices);
         }
     buffers.action[t].copy_(action);
+    return ActionUnit::kEnvironment;
   }
 };
 

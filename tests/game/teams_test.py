@@ -177,7 +177,7 @@ def test_a_run_goes_on_without_the_folders_of_its_opponents(tmp_path):
     output("--resume", run, "--quiet", "--total_steps", 768, cwd=tmp_path / "moved")
     assert kept(run) == before
     done = wdtrain("--resume", run, "--quiet", "--allow_drift", "--total_steps", 1024, "--set", f"opponents.runner=[{other}, {tmp_path}/nowhere]")
-    assert done.returncode == 2 and f"{tmp_path}/nowhere: there is no such folder" in done.stderr
+    assert done.returncode == 2 and f"{tmp_path}/nowhere: is none of self, random, scripted, and no folder" in done.stderr
 
 
 def test_a_list_with_memory_and_a_list_that_begins_or_ends_are_refused(recurrent, tmp_path):

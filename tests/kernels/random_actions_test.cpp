@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/random_actions_body.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
 #include "wd/detail/parallel.h"
@@ -114,7 +115,7 @@ TEST(RandomActions, AreTheSameForAnyNumberOfThreads) {
 }
 
 TEST(RandomActions, TooManyHeadsAreRefused) {
-  EXPECT_THROW(random_actions_of(ActionSpace::discrete(std::vector<int>(kMaxHeads + 1, 2))),
+  EXPECT_THROW(random_actions_of(ActionSpace::discrete(std::vector<int>(kMaxHeads + 1, 2)), 1, 0, 0),
                std::runtime_error);
 }
 
