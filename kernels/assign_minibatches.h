@@ -18,7 +18,7 @@ struct AssignMinibatchesArgs {
   int share = 0;                       // S; 0: T
   std::int64_t first_replica = 0;      // first replica of this rank, in the whole job
   std::int64_t capacity = 0;           // max units of this rank per minibatch: ceil(S E / M)
-  RandomKey key = {};                  // for Stream::kShuffle
+  RandomKey key = {};                  // for RandomUse::kShuffle
   std::uint64_t iteration = 0;         // below 2^48
   const TrainingTime* time = nullptr;  // if not null, its iteration is added
   std::uint32_t epoch = 0;             // below 2^16

@@ -19,7 +19,7 @@ struct DrawOpponentsArgs {
   int num_players = 0;
   const float* upto =
       nullptr;               // [num_players]: the sum of the probabilities of players 0 .. k, on the device
-  RandomKey key{};           // Stream::kOpponent
+  RandomKey key{};           // RandomUse::kOpponent
   std::uint32_t policy = 0;  // every policy draws by itself
   std::uint8_t* now = nullptr;   // [E], row t: 0 is the policy itself, k its opponent k
   std::uint8_t* next = nullptr;  // [E], row t + 1

@@ -31,7 +31,7 @@ RandomActionsArgs random_actions_of(const ActionSpace& space, std::uint64_t seed
   args.num_heads = static_cast<int>(space.heads.size());
   for (std::size_t h = 0; h < space.heads.size(); ++h) args.head_size[h] = space.heads[h];
   args.components = space.components();
-  args.random = RandomKey::of(seed, Stream::kRandomPlay);
+  args.random = RandomKey::of(seed, RandomUse::kRandomPlay);
   args.policy = policy;
   args.step = step;
   return args;

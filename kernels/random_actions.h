@@ -16,7 +16,7 @@ struct RandomActionsArgs {
   int components = 0;                         // components of a continuous action
   const Bounds* bounds = nullptr;             // [components]
   const std::uint8_t* action_mask = nullptr;  // [rows, choices of all heads], or null
-  RandomKey random{};                         // Stream::kRandomPlay
+  RandomKey random{};                         // RandomUse::kRandomPlay
   std::uint32_t policy = 0;                   // each has its own draws
   std::uint64_t step = 0;                     // each has its own draws
   const TrainingTime* time = nullptr;         // if not null, steps are counted from iteration * rollout_steps

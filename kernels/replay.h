@@ -58,7 +58,7 @@ struct ReplayDrawArgs {
   std::int64_t every = 1;          // of so many replicas, one gives entries
   std::int64_t first_replica = 0;  // global id of replica 0
   int draw = 0;                    // counts the draws of an iteration; below 2^16
-  RandomKey key{};                 // Stream::kReplay
+  RandomKey key{};                 // RandomUse::kReplay
   std::uint32_t policy = 0;        // below 256: every policy draws by itself
   float gamma = 0.99f;             // discount per step
   float reward_scale = 1.0f;       // rewards are multiplied by it

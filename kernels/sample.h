@@ -21,8 +21,8 @@ struct SampleArgs {
   // {mean, deviation} of the values, if networks.value is in these units; or null.
   const float* value_norm = nullptr;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
-  RandomKey key{};                            // Stream::kAction
-  RandomKey noise_key{};                      // kGsde: Stream::kNoiseMatrix
+  RandomKey key{};                            // RandomUse::kAction
+  RandomKey noise_key{};                      // kGsde: RandomUse::kNoiseMatrix
   int noise_every = 1;                        // kGsde: steps that share a noise matrix
   std::uint64_t step = 0;                     // of training or evaluation; below 2^56
   // If not null, steps are counted from iteration * rollout_steps.

@@ -38,7 +38,7 @@ struct FrozenCorridor {
 };
 
 // One replica of it.
-class Corridor final : public wd::OutsideGame {
+class Corridor final : public wd::OutsideReplica {
  public:
   void reset(std::uint32_t seed, wd::OutsideStep& first) override {
     game_.begin(seed);

@@ -165,9 +165,9 @@ class Streams {
   // The row of an agent in a stream of agents.
   template <typename T>
   WD_FN T* of_agent(int k, int agent) const {
-    const RunView& run = run_of(view_->runs, view_->num_runs, agent);
-    return row<T>(run.streams[k], k,
-                  static_cast<std::int64_t>(replica_) * run.policy_agents + (agent - run.first_agent));
+    const SeatView& seat = seat_of(view_->seats, view_->num_seats, agent);
+    return row<T>(seat.streams[k], k,
+                  static_cast<std::int64_t>(replica_) * seat.policy_agents + (agent - seat.first_agent));
   }
   // The row of this replica in a stream of replicas.
   template <typename T>
@@ -250,14 +250,14 @@ class ObservationRow {
 };
 
 // Where observe() writes: rows of the trajectory buffers themselves, or `staged`, which holds all rows of
-// this replica, run after run, until they are copied there.
+// this replica, seat after seat, until they are copied there.
 class Observations {
  public:
-  WD_FN Observations(const RunView* runs, int num_runs, int replica, ObservationType type, bool as_table,
+  WD_FN Observations(const SeatView* seats, int num_seats, int replica, ObservationType type, bool as_table,
                      void* staged = nullptr)
-      : runs_(runs),
+      : seats_(seats),
         staged_(staged),
-        num_runs_(num_runs),
+        num_seats_(num_seats),
         replica_(replica),
         type_(type),
         as_table_(as_table) {}
@@ -268,32 +268,32 @@ class Observations {
   WD_FN bool as_table() const { return as_table_; }
   // The agent's row, observation_size() entries. It is uninitialized: write all of it.
   WD_FN ObservationRow row(int agent) const {
-    const RunView& run = run_of(runs_, num_runs_, agent);
+    const SeatView& seat = seat_of(seats_, num_seats_, agent);
     if (staged_ == nullptr)
-      return ObservationRow(run.observation, type_) +
-             slot(run, run.observed_agents, agent) * run.observation_stride;
-    int entries = (agent - run.first_agent) * run.observation_stride;
-    for (const RunView* before = runs_; before != &run; ++before)
+      return ObservationRow(seat.observation, type_) +
+             slot(seat, seat.observed_agents, agent) * seat.observation_stride;
+    int entries = (agent - seat.first_agent) * seat.observation_stride;
+    for (const SeatView* before = seats_; before != &seat; ++before)
       entries += before->count * before->observation_stride;
     return ObservationRow(staged_, type_) + entries;
   }
   WD_FN ObservationEntry operator()(int agent, int feature) const { return row(agent)[feature]; }
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null if the role declares no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
-    const RunView& run = run_of(runs_, num_runs_, agent);
-    return run.action_mask == nullptr
+    const SeatView& seat = seat_of(seats_, num_seats_, agent);
+    return seat.action_mask == nullptr
                ? nullptr
-               : run.action_mask + slot(run, run.policy_agents, agent) * run.mask_width;
+               : seat.action_mask + slot(seat, seat.policy_agents, agent) * seat.mask_width;
   }
 
  private:
-  WD_FN std::int64_t slot(const RunView& run, int agents, int agent) const {
-    return static_cast<std::int64_t>(replica_) * agents + (agent - run.first_agent);
+  WD_FN std::int64_t slot(const SeatView& seat, int agents, int agent) const {
+    return static_cast<std::int64_t>(replica_) * agents + (agent - seat.first_agent);
   }
 
-  const RunView* runs_;
+  const SeatView* seats_;
   void* staged_;
-  int num_runs_;
+  int num_seats_;
   int replica_;
   ObservationType type_;
   bool as_table_;

@@ -83,12 +83,12 @@ class Environment {
   // for each replica e with view.chooses(e):
   //   header: ReplicaHeader at view.blocks + e * layout.block_bytes. If reset_pending: begin an episode,
   //     t = 0, ++episode, and ignore actions. Otherwise play the actions, ++t.
-  //   for each run in view.runs[0 .. num_runs), and its agents i, with row = e * policy_agents + i:
+  //   for each seat in view.seats[0 .. num_seats), and its agents i, with row = e * policy_agents + i:
   //     reads  action[row * action_width ..], floats if continuous, in half-widths if `bounds` is not null;
   //     writes observation, row e * observed_agents + i of observation_stride entries; active[row]; if not
   //     null action_mask[row * mask_width ..], restarted[row] (1 where the agent begins), and reward[row]
   //     and agent_terminated[row], which are 0 in a step that resets.
-  //   streams of view and of runs that Spec::streams declares.
+  //   streams of view and of seats that Spec::streams declares.
   //   view.terminated[e], truncated[e], reset_step[e], unless view.terminated is null, and, where an episode
   //     ends, view.statistic[e * num_statistics ..] unless it is null. An episode ends after view.time_limit
   //     steps, or first_steps if it is the first one and that is not 0.

@@ -91,9 +91,9 @@ class OutsideReplicas {
 
 // One replica of a game that a class of your own plays. Its functions are called by one thread at a time, but
 // not always by the same one.
-class OutsideGame {
+class OutsideReplica {
  public:
-  virtual ~OutsideGame() = default;
+  virtual ~OutsideReplica() = default;
   // Begins an episode. Equal seeds, of 31 bits, must give equal episodes. Writes `observation`. Before the
   // call, all agents are in the game, all choices are legal, and all other numbers are 0: the same in step().
   virtual void reset(std::uint32_t seed, OutsideStep& first) = 0;
@@ -106,8 +106,9 @@ class OutsideGame {
 
 // Replicas that are one such game each, which `make` makes. Threads share them. Throws UsageError if episodes
 // are to begin as a file says.
-std::unique_ptr<OutsideReplicas> replicas_of_games(const Spec& spec, const OutsideOptions& options,
-                                                   const std::function<std::unique_ptr<OutsideGame>()>& make);
+std::unique_ptr<OutsideReplicas> replicas_of_games(
+    const Spec& spec, const OutsideOptions& options,
+    const std::function<std::unique_ptr<OutsideReplica>()>& make);
 
 // An environment of replicas outside. A class of your own overrides name(), describe(), spec() and open().
 // examples/host_environment is one.

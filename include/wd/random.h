@@ -33,8 +33,8 @@ WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
 // Maps 24 bits to [0, 1): every value is a multiple of 2^-24.
 WD_FN float uniform_of(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 5.9604644775390625e-8f; }
 
-// Independent streams under one seed. All draws of environments are in kEnvironment.
-enum class Stream : std::uint32_t {
+// What random numbers are for: each use has its own under one seed. All draws of environments are kEnvironment.
+enum class RandomUse : std::uint32_t {
   kEnvironment = 0,
   kAction = 1,
   kShuffle = 2,
@@ -48,12 +48,12 @@ enum class Stream : std::uint32_t {
   kWeights = 10,
 };
 
-// Splits a 64-bit seed into a Philox key for one stream.
+// Splits a 64-bit seed into a Philox key for one use.
 struct RandomKey {
   std::uint32_t key0, key1;
-  WD_FN static RandomKey of(std::uint64_t seed, Stream stream) {
+  WD_FN static RandomKey of(std::uint64_t seed, RandomUse use) {
     return {static_cast<std::uint32_t>(seed),
-            static_cast<std::uint32_t>(seed >> 32) ^ (static_cast<std::uint32_t>(stream) << 24)};
+            static_cast<std::uint32_t>(seed >> 32) ^ (static_cast<std::uint32_t>(use) << 24)};
   }
 };
 

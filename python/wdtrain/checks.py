@@ -123,7 +123,7 @@ def of(agent):
     return "" if agent is None else f"agent {agent}: "
 
 
-class Game:
+class Checked:
     """An environment of either kind, which says what is wrong with what it returns."""
 
     def __init__(self, worker, request, made=None):
@@ -401,7 +401,7 @@ def compared(one, other):
 
 def survey(worker, request):
     """The results of all checks but those that compare plays. A play that cannot go on skips the others."""
-    game = Game(worker, request)
+    game = Checked(worker, request)
     found = Survey(game)
     broken = None
     try:
@@ -492,8 +492,8 @@ def ranges(found):
 
 def seeds(worker, request):
     """The results of checks that repeat a play."""
-    game, steps, seed, seconds = Game(worker, request), min(request["steps"], SEED_STEPS), request["seed"], request["seconds"] / 12
-    other = Game(worker, request)
+    game, steps, seed, seconds = Checked(worker, request), min(request["steps"], SEED_STEPS), request["seed"], request["seconds"] / 12
+    other = Checked(worker, request)
     if game.made.game() is other.made.game():
         raise FaultError("the function returns the same environment twice: each replica needs one of its own: make it inside of the function")
     one, two = (worker.form_of(made) for made in (game.made, other.made))
@@ -588,7 +588,7 @@ class Original:
 
     def __init__(self, worker, request):
         self.worker, made = worker, worker.make(request)
-        Game(worker, request, made).begin()
+        Checked(worker, request, made).begin()
         self.description = worker.form_of(made) | {"time_limit": made.limit, "statistics": []}
         self.kinds = [(count, actor, mask) for count, _, actor, mask in worker.kinds_of(made)]
         widths, offsets, at = worker.widths_of(made), {}, 0
@@ -677,7 +677,7 @@ def plain(values):
 
 def form_fault(worker, made):
     """What is wrong with the form of what an environment returns, which has raised something else because of it; empty: nothing."""
-    game, random = Game(worker, {}, made), np.random.default_rng(0)
+    game, random = Checked(worker, {}, made), np.random.default_rng(0)
     try:
         moment = game.reset(0)
         for _ in range(FEW):

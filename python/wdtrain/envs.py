@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wdtrain.files import UsageError
-from wdtrain.game import Game, native, spaces_of
+from wdtrain.batch import Batch, native, spaces_of
 from wdtrain.single import make_env, make_parallel
 
 
@@ -38,10 +38,10 @@ def make(name: str, num_envs: int | None = None, *, device: str = "auto", seed: 
     if not isinstance(name, str):
         raise UsageError(f"make({name!r}): give the name of an environment, a str; to train in what a function makes, call wdtrain.train(FUNCTION)")
     if num_envs is None:
-        game = Game(make, name, 1, "cpu" if device == "auto" else device, secrets.randbelow(2**31) if seed is None else seed, "disabled",
+        game = Batch(make, name, 1, "cpu" if device == "auto" else device, secrets.randbelow(2**31) if seed is None else seed, "disabled",
                     "torch" if str(device).startswith("cuda") else "numpy", settings, params)
         return make_env(game) if game.num_agents == 1 else make_parallel(game)
-    game = Game(make, name, num_envs, device, 1 if seed is None else seed, autoreset_mode, arrays, settings, params)
+    game = Batch(make, name, num_envs, device, 1 if seed is None else seed, autoreset_mode, arrays, settings, params)
     if game.num_agents > 1:
         return MultiAgentEnv(game)
     from wdtrain.vector import VectorEnv  # needs gymnasium, which others do not
@@ -68,7 +68,7 @@ class MultiAgentEnv:
         return spaces_of(self.roles[role])[1]
 
     def reset(self, *, seed=None, options=None):
-        """Returns observations by role, and infos: `active` by role, and see Game.info."""
+        """Returns observations by role, and infos: `active` by role, and see Batch.info."""
         self.game.reset(seed, options)
         return self._of_roles(lambda role: role.observations), self._info()
 

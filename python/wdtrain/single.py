@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wdtrain.game import converted, native, spaces_of
+from wdtrain.batch import converted, native, spaces_of
 
 
 def copied(value):

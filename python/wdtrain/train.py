@@ -23,7 +23,7 @@ from typing import Any
 
 from wdtrain import files
 from wdtrain.files import RunError, UsageError
-from wdtrain.game import modules, text_of
+from wdtrain.batch import modules, text_of
 from wdtrain.run import Run, need
 
 OF_OTHERS = {  # words of Stable-Baselines3

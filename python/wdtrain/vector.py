@@ -3,7 +3,7 @@
 import gymnasium
 from gymnasium.vector.utils import batch_space
 
-from wdtrain.game import spaces_of
+from wdtrain.batch import spaces_of
 
 
 class VectorEnv(gymnasium.vector.VectorEnv):

@@ -805,7 +805,7 @@ class Worker:
     def do_describe(self, request):
         try:
             made = make(request)
-            game = self.load_checks().Game(sys.modules[__name__], request, made)
+            game = self.load_checks().Checked(sys.modules[__name__], request, made)
             try:
                 moment = game.begin()
             except self.checks.FaultError as fault:

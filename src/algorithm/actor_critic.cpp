@@ -197,7 +197,7 @@ void ActorCritic::go_back(Lane& lane, const NetworkInput& input, std::int64_t n,
 
 ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
   constexpr int kPurposes = 3;
-  return {.key = RandomKey::of(seed_, Stream::kActor),
+  return {.key = RandomKey::of(seed_, RandomUse::kActor),
           .time = time_,
           .update = static_cast<int>(update_),
           .purpose = kPurposes * index_ + purpose,

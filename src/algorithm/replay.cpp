@@ -242,7 +242,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   args.every = every_;
   args.first_replica = first_replica_;
   args.draw = draw;
-  args.key = RandomKey::of(seed_, Stream::kReplay);
+  args.key = RandomKey::of(seed_, RandomUse::kReplay);
   args.policy = policy_;
   args.gamma = gamma_;
   args.reward_scale = reward_scale_;

@@ -54,7 +54,7 @@ std::uint64_t host_budget(const AutoscaleSettings& settings) {
   for (const Allowance& allowance : memory_allowances(machine_memory())) {
     if (wanted <= static_cast<double>(allowance.bytes)) continue;
     throw UsageError(concat(kMemoryPath, " = ", settings.memory_gb, ": this process may have ",
-                            run::format_bytes(allowance.bytes), " (", allowance.source, ")"));
+                            report::format_bytes(allowance.bytes), " (", allowance.source, ")"));
   }
   return static_cast<std::uint64_t>(wanted);
 }
@@ -81,7 +81,7 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
     uneven = uneven || gpu.product != all.front().product || gpu.total_bytes != all.front().total_bytes;
     constexpr std::uint64_t kIdle = std::uint64_t{1} << 30;  // a driver keeps less than this for itself
     if (gpu.used_bytes > kIdle) {
-      machine.notes.push_back(concat("GPU ", gpu.uuid, " is in use: ", run::format_bytes(gpu.used_bytes),
+      machine.notes.push_back(concat("GPU ", gpu.uuid, " is in use: ", report::format_bytes(gpu.used_bytes),
                                      " belong to others, which slow down probes and leave less"));
     }
   }
@@ -90,14 +90,14 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
   if (uneven) {
     std::vector<std::string> list;
     for (const launcher::GpuFacts& gpu : all)
-      list.push_back(concat(gpu.product, " with ", run::format_bytes(gpu.total_bytes)));
+      list.push_back(concat(gpu.product, " with ", report::format_bytes(gpu.total_bytes)));
     machine.notes.push_back(
         concat("the GPUs differ (", join(list), "): the smallest decides on memory, the slowest on speed"));
   }
   const double wanted = config.autoscale.memory_gb * kGiB / static_cast<double>(all.size());
   if (wanted > static_cast<double>(least))
     throw UsageError(concat(kMemoryPath, " = ", config.autoscale.memory_gb, ": the smallest of ", all.size(),
-                            " GPUs has ", run::format_bytes(least)));
+                            " GPUs has ", report::format_bytes(least)));
   machine.memory_bytes = static_cast<std::uint64_t>(
       config.autoscale.gpu_budget(static_cast<double>(least), static_cast<int>(all.size())));
   return machine;
@@ -250,7 +250,7 @@ std::vector<std::string> learning_notes(const SearchResult& result, const Config
                    " steps: ", one.outcome.detail, ")");
   }
   throw UsageError(
-      concat("autoscale: not even the smallest setting fits into ", run::format_bytes(limits.memory_bytes),
+      concat("autoscale: not even the smallest setting fits into ", report::format_bytes(limits.memory_bytes),
              " a worker", why, ": ", result.reason,
              "; raise autoscale.memory_gb, autoscale.max_seconds or autoscale.max_iteration_seconds, lower "
              "autoscale.min_rollout or trainer.chunk_rows, "

@@ -26,7 +26,7 @@ namespace wd::scaling {
 namespace {
 
 std::string amount(double bytes) {
-  return run::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
+  return report::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
 }
 
 // What the host lets this process have, or none if it is not known.
@@ -211,8 +211,8 @@ std::string memory_line(const Job& job) {
   const MemoryNeeded needed = needed_by(job);
   const std::optional<Allowance> limit = room(job);
   return concat("memory", job.world_size > 1 ? " of each worker" : "", ": at least ", amount(needed.total()),
-                limit ? concat(" of ", run::format_bytes(limit->bytes), " (", limit->source, ")") : "", ": ",
-                parts_text(needed));
+                limit ? concat(" of ", report::format_bytes(limit->bytes), " (", limit->source, ")") : "",
+                ": ", parts_text(needed));
 }
 
 std::string largest_that_fits(const Job& job) {
@@ -228,10 +228,10 @@ std::string largest_that_fits(const Job& job) {
       (needed.total() - fixed) * job.world_size / static_cast<double>(trainer.num_envs);  // of all workers
   const auto share =
       static_cast<std::int64_t>(std::floor((static_cast<double>(limit->bytes) - fixed) / per_replica));
-  const std::string steps = run::counted(trainer.rollout_steps(), "step");
+  const std::string steps = report::counted(trainer.rollout_steps(), "step");
   if (share < 1) return concat("with rollouts of ", steps, ", not even one replica per worker fits");
   const std::int64_t replicas = share * job.world_size;
-  return concat("with rollouts of ", steps, ", at most ", run::counted(replicas, "replica"),
+  return concat("with rollouts of ", steps, ", at most ", report::counted(replicas, "replica"),
                 " would fit (trainer.num_envs = ", replicas,
                 ", trainer.train_batch_size = ", replicas * trainer.rollout_steps(), ")");
 }
@@ -246,9 +246,9 @@ void check_memory(const Job& job) {
   const TrainerSettings& trainer = job.config.trainer;
   throw UsageError(concat(
       "not enough memory: ", job.world_size > 1 ? "each worker" : "training", " needs at least ",
-      amount(needed.total()), ", and ", run::format_bytes(limit->bytes), " can be had (", limit->source,
-      "): ", trainer.num_envs, " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
-      run::counted(job.environment.spec().num_agents(), "agent"), " take ", parts_text(needed), "; ",
+      amount(needed.total()), ", and ", report::format_bytes(limit->bytes), " can be had (", limit->source,
+      "): ", trainer.num_envs, " replicas x ", report::counted(trainer.rollout_steps(), "step"), " x ",
+      report::counted(job.environment.spec().num_agents(), "agent"), " take ", parts_text(needed), "; ",
       largest_that_fits(job), smaller_memories(job, needed, bytes).empty() ? kLessMemory : ""));
 }
 
@@ -266,9 +266,10 @@ void check_recording_memory(const Config& config, const Environment& environment
   }
   if (rollouts + parts <= static_cast<double>(limit->bytes)) return;
   throw UsageError(concat("not enough memory: recording needs at least ", amount(rollouts + parts), ", and ",
-                          run::format_bytes(limit->bytes), " can be had (", limit->source, "): rollouts of ",
-                          run::counted(replicas, "replica"), " take ", amount(rollouts), ", parts of files ",
-                          amount(parts), "; lower ", parts > rollouts ? "--part_mib" : "--num_envs"));
+                          report::format_bytes(limit->bytes), " can be had (", limit->source,
+                          "): rollouts of ", report::counted(replicas, "replica"), " take ", amount(rollouts),
+                          ", parts of files ", amount(parts), "; lower ",
+                          parts > rollouts ? "--part_mib" : "--num_envs"));
 }
 
 }  // namespace wd::scaling

@@ -90,7 +90,7 @@ class Training {
     trainer_.group().all_reduce(told, ReduceOp::kMax);
     const auto seconds = told[0].item<double>();
     if (told[1].item<double>() != 0.0 && (!complete || whole))
-      throw TooSlow{"not done in " + run::format_duration(worker_.max_seconds)};
+      throw TooSlow{"not done in " + report::format_duration(worker_.max_seconds)};
     if (!complete || (max_seconds > 0.0 && seconds > max_seconds)) {
       throw TooSlow{concat("an iteration takes longer than autoscale.max_iteration_seconds = ", max_seconds)};
     }

@@ -18,7 +18,7 @@ constexpr std::array kWidths = {-8, 10, 8, 12, 10, 10, 10, 8, 0};
 std::string line_of(const std::array<std::string, kWidths.size()>& cells) {
   std::string line;
   for (std::size_t k = 0; k < cells.size(); ++k)
-    line += (k > 0 ? "  " : "") + run::padded(cells[k], kWidths[k]);
+    line += (k > 0 ? "  " : "") + report::padded(cells[k], kWidths[k]);
   return line;
 }
 
@@ -35,7 +35,7 @@ std::string on_one_line(std::string text) {
   return without_controls(text);
 }
 
-std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? run::format_bytes(bytes) : "-"; }
+std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? report::format_bytes(bytes) : "-"; }
 
 }  // namespace
 
@@ -53,7 +53,7 @@ std::string table_line(const Trial& one, std::int64_t total_steps) {
                   concat(one.probe.rollout_steps), concat(batch),
                   total_steps > 0 ? concat((total_steps + batch - 1) / batch) : "-",
                   bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
-                  outcome.env_steps_per_s > 0.0 ? run::format_count(outcome.env_steps_per_s) : "-", told});
+                  outcome.env_steps_per_s > 0.0 ? report::format_count(outcome.env_steps_per_s) : "-", told});
 }
 
 std::string search_cost(const SearchResult& result, std::int64_t total_steps) {
@@ -63,8 +63,8 @@ std::string search_cost(const SearchResult& result, std::int64_t total_steps) {
   const double training = static_cast<double>(total_steps) / result.env_steps_per_s;
   if (searched < kFarLonger * training) return {};
   return concat(
-      "the search took ", run::format_duration(searched), ", and the training itself will take at most ",
-      run::format_duration(training),
+      "the search took ", report::format_duration(searched), ", and the training itself will take at most ",
+      report::format_duration(training),
       ": for trainings this short, leave out --auto_scale and give the --set options above, or those "
       "of the configuration");
 }

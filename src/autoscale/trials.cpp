@@ -54,7 +54,7 @@ std::optional<ProbeEnd> Trials::run(const Probe& probe, const std::optional<Prob
   Trial one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
   ProbeEnd& outcome = one.outcome;
   if (const std::uint64_t least = model_.at_least(probe); least > limits.memory_bytes) {
-    outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
+    outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + report::format_bytes(least)};
     tell(one);
     return outcome;
   }
@@ -68,7 +68,7 @@ std::optional<ProbeEnd> Trials::run(const Probe& probe, const std::optional<Prob
     seconds_ = limits.max_seconds;
     outcome.kind = Kind::kCutShort;
     outcome.detail =
-        concat("the ", run::format_duration(limits.max_seconds), " of autoscale.max_seconds are over");
+        concat("the ", report::format_duration(limits.max_seconds), " of autoscale.max_seconds are over");
   }
   // A setting over the budget has been measured too.
   if (counts(one) && outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(probe, outcome.bytes);
@@ -97,7 +97,8 @@ ProbeEnd Trials::measured(const Trial& one, double max_seconds) const {
     outcome.kind = Kind::kFailed;
     speed = 0.0;
   } else if (outcome.bytes > memory) {
-    outcome.detail = concat("used ", run::format_bytes(outcome.bytes), " of ", run::format_bytes(memory));
+    outcome.detail =
+        concat("used ", report::format_bytes(outcome.bytes), " of ", report::format_bytes(memory));
     outcome.kind = Kind::kOutOfMemory;
   }
   return outcome;

@@ -46,7 +46,7 @@ class Console : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (stalled_ && !run::takes_output(STDERR_FILENO)) return;
+    if (stalled_ && !takes_output(STDERR_FILENO)) return;
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     std::string text(line.data(), line.size());
@@ -57,7 +57,7 @@ class Console : public spdlog::sinks::base_sink<std::mutex> {
     }
     // A terminal that takes some bytes may not take a whole line. Its descriptor may be another one than at
     // the last message.
-    run::Outlet out(STDERR_FILENO, kMaxLine);
+    Outlet out(STDERR_FILENO, kMaxLine);
     out.write(stalled_ ? "\n" + text : text);  // the last line may have ended early
     if (!stalled_) out.finish();
     stalled_ = !out.is_empty();
@@ -103,13 +103,13 @@ struct Logger {
   std::unique_ptr<spdlog::logger> front;
 
   Logger()
-      : console(std::make_shared<Console>(run::shows_colours(STDERR_FILENO))),
+      : console(std::make_shared<Console>(shows_colours(STDERR_FILENO))),
         sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
         early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMaxEarly)) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     // On a terminal, live lines may be at the position of this message. Erase them first; they are redrawn
     // below the message.
-    const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLive : "";
+    const std::string erase = is_live_terminal(STDERR_FILENO) ? kEraseLive : "";
     formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
     console->set_formatter(std::move(formatter));
     sinks->add_sink(console);

@@ -12,7 +12,7 @@
 #include "src/base/terminal.h"
 #include "wd/error.h"
 
-namespace wd::run {
+namespace wd {
 namespace {
 
 constexpr std::size_t kPiece = 4096;  // if a pipe accepts one byte, it accepts this many at once
@@ -75,4 +75,4 @@ void Outlet::finish() {
   }
 }
 
-}  // namespace wd::run
+}  // namespace wd

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace wd::run {
+namespace wd {
 
 // No function except finish() blocks, and none throws. Text that the stream does not accept at once is
 // buffered up to a limit. Beyond the limit it is dropped, and a line reports the number of dropped bytes.
@@ -40,4 +40,4 @@ class Outlet {
   std::int64_t left_out_ = 0;  // [bytes] dropped
 };
 
-}  // namespace wd::run
+}  // namespace wd

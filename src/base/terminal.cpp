@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace wd::run {
+namespace wd {
 namespace {
 
 constexpr int kDefaultWidth = 80, kDefaultHeight = 24;
@@ -45,4 +45,4 @@ bool takes_output(int descriptor) {
   return ::poll(&question, 1, 0) == 1;
 }
 
-}  // namespace wd::run
+}  // namespace wd

@@ -1,7 +1,7 @@
 // terminal.h: properties of the terminal or pipe behind a descriptor.
 #pragma once
 
-namespace wd::run {
+namespace wd {
 
 // Erases what is live: the cursor rests in its first line. The space keeps tmux from saving the erased lines,
 // which it does where the whole screen is erased.
@@ -24,4 +24,4 @@ int terminal_height(int descriptor);
 // fails at once.
 bool takes_output(int descriptor);
 
-}  // namespace wd::run
+}  // namespace wd

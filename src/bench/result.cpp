@@ -29,11 +29,11 @@ Json rate(double seconds, const Work& work, double steps, const Ceilings& ceilin
   return json;
 }
 
-std::string number(double value) { return run::format_number("%.4g", value); }
+std::string number(double value) { return report::format_number("%.4g", value); }
 
 std::string percent(const Json& json, const char* key) {
   if (!json.contains(key)) return "-";
-  return run::format_number("%.1f %%", 100.0 * json[key].get<double>());
+  return report::format_number("%.1f %%", 100.0 * json[key].get<double>());
 }
 
 std::string cell(const Json& json, const char* key) {
@@ -106,17 +106,17 @@ std::string to_text(const Json& json) {
                             json["rollout_steps"].dump(), " steps a rollout, ",
                             json["device_name"].get<std::string>(), "\n\n");
   std::vector<std::vector<std::string>> rows = {
-      {"speed", concat(run::format_count(real("env_steps_per_s")), " env/s, ",
-                       run::format_count(real("agent_steps_per_s")), " agent/s")},
+      {"speed", concat(report::format_count(real("env_steps_per_s")), " env/s, ",
+                       report::format_count(real("agent_steps_per_s")), " agent/s")},
       {"", concat("median of ", json["windows"].dump(), " windows, ",
-                  run::format_count(real("env_steps_per_s_least")), " to ",
-                  run::format_count(real("env_steps_per_s_most")), " env/s")},
-      {"peak memory", run::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())}};
+                  report::format_count(real("env_steps_per_s_least")), " to ",
+                  report::format_count(real("env_steps_per_s_most")), " env/s")},
+      {"peak memory", report::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())}};
   if (json.contains("launches_per_step")) {
     rows.push_back({"launches", concat(number(real("launches_per_step")), " a step, ",
                                        number(real("kernels_per_step")), " kernels")});
   }
-  text += run::table(rows, 0) + '\n';
+  text += report::table(rows, 0) + '\n';
   const Json& ceilings = json["ceilings"];
   const char* const product = ceilings.contains("bf16_TFLOP_per_s") ? "share_of_bf16" : "share_of_fp32";
   rows = {{"phase", concat("ms per ", json["ms_per"].get<std::string>()), "share", "GB/s", "of a copy",
@@ -131,7 +131,7 @@ std::string to_text(const Json& json) {
   rows.push_back(
       {"ceiling", "", "", cell(ceilings, "copy_GB_per_s"), "",
        cell(ceilings, product == std::string("share_of_bf16") ? "bf16_TFLOP_per_s" : "fp32_TFLOP_per_s")});
-  return text + run::table(rows, 0);
+  return text + report::table(rows, 0);
 }
 
 Json to_json(const Ceilings& ceilings) {

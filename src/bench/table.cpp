@@ -24,7 +24,7 @@ std::string cause(std::string_view text) {
 }
 
 std::string number(const Json& json, const char* key) {
-  return json.contains(key) ? run::format_number("%.3g", json[key].get<double>()) : "-";
+  return json.contains(key) ? report::format_number("%.3g", json[key].get<double>()) : "-";
 }
 
 // Names and widths of the columns after the settings.
@@ -60,13 +60,13 @@ Table::Table(const std::vector<Sweep>& sweeps) {
 
 std::string Table::settings(const std::vector<std::string>& values) const {
   std::string text;
-  for (std::size_t k = 0; k < values.size(); ++k) text += run::padded(values[k], widths_[k]) + "  ";
+  for (std::size_t k = 0; k < values.size(); ++k) text += report::padded(values[k], widths_[k]) + "  ";
   return text;
 }
 
 std::string Table::heading() const {
   std::string text = settings(keys_);
-  for (const Column& column : kColumns) text += run::padded(column.name, column.width);
+  for (const Column& column : kColumns) text += report::padded(column.name, column.width);
   return text + "\n";
 }
 
@@ -74,7 +74,7 @@ std::string Table::line(const Row& row) const {
   std::string text = settings(row.values);
   if (!row.measured()) return text + row.status + (row.detail.empty() ? "" : ": " + row.detail) + "\n";
   const Json& json = row.result;
-  const auto count = [&](const char* key) { return run::format_count(json[key].get<double>()); };
+  const auto count = [&](const char* key) { return report::format_count(json[key].get<double>()); };
   const Json& achieved = json["achieved"]["all"];
   const std::array<std::string, kColumns.size()> cells = {
       count("env_steps_per_s"),
@@ -83,8 +83,8 @@ std::string Table::line(const Row& row) const {
       count("agent_steps_per_s"),
       number(achieved, "GB_per_s"),
       number(achieved, "TFLOP_per_s"),
-      run::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())};
-  for (std::size_t k = 0; k < cells.size(); ++k) text += run::padded(cells[k], kColumns[k].width);
+      report::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())};
+  for (std::size_t k = 0; k < cells.size(); ++k) text += report::padded(cells[k], kColumns[k].width);
   return text + "\n";
 }
 

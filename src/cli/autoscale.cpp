@@ -28,15 +28,15 @@ std::string chosen_text(const Autoscaled& done, const Config& config) {
   std::string text = concat("chosen: ", result.chosen.num_envs, " replicas x ", result.chosen.rollout_steps,
                             " steps = ", result.chosen.batch(), " a batch, ",
                             scaling::iterations_of(config, result.chosen.batch()), " iterations, ",
-                            run::format_count(result.env_steps_per_s), " env/s");
+                            report::format_count(result.env_steps_per_s), " env/s");
   if (before > 0.0 && result.chosen != result.start) {
-    const std::string gain = run::format_number("%.2f", result.env_steps_per_s / before);
+    const std::string gain = report::format_number("%.2f", result.env_steps_per_s / before);
     const bool configured =
         result.start == scaling::Probe{config.trainer.num_envs, config.trainer.rollout_steps()};
     text += concat(" (", gain, configured ? " x the configured " : " x the first, ", result.start.num_envs,
                    " x ", result.start.rollout_steps, ")");
   }
-  return concat(text, ", ", run::format_bytes(result.bytes),
+  return concat(text, ", ", report::format_bytes(result.bytes),
                 done.cached ? " (found before; --auto_scale=refresh searches anew)" : "", "\n", result.reason,
                 "\n");
 }

@@ -102,7 +102,7 @@ bool run_python_checks(const Environment& environment, const std::string& fault,
   const bool fits = fault.empty();
   print(check_line(
       fits ? "ok" : "FAILED",
-      {"wdtrain can train in it", fits ? run::counted(environment.layout().num_agents, "agent") : fault}));
+      {"wdtrain can train in it", fits ? report::counted(environment.layout().num_agents, "agent") : fault}));
   if (!fits) print(check_line("skipped", {"all other checks", "they need an environment that can be made"}));
   return fits && check_python(environment, options);
 }

@@ -116,7 +116,7 @@ struct Stored {
 using Tensors = std::map<std::string, Stored>;  // by "FILE: NAME", such as "optimizer/shared: first_moment"
 
 fs::path checkpoint(const fs::path& run, int iteration) {
-  return run / "checkpoints" / wd::run::format_number("%08.0f", iteration);
+  return run / "checkpoints" / wd::report::format_number("%08.0f", iteration);
 }
 
 // What these parts of a checkpoint hold.
@@ -245,7 +245,7 @@ class AlgorithmCheck {
       if (name.starts_with("optimizer/")) named.push_back(name.substr(name.find(": ") + 2));
     }
     if (differ.empty())
-      return {result.name, concat(run::counted(std::ssize(whole), "tensor"), " after ", half, " and ",
+      return {result.name, concat(report::counted(std::ssize(whole), "tensor"), " after ", half, " and ",
                                   iterations_ - half, " iterations, bit by bit")};
     std::ranges::sort(named);
     named.erase(std::ranges::unique(named).begin(), named.end());
@@ -283,13 +283,13 @@ class AlgorithmCheck {
     const auto ratio = [](const auto& named) { return named.second.ratio(); };
     const auto worst = std::ranges::max_element(all, {}, ratio);
     const double most = worst == all.end() ? 0.0 : worst->second.ratio();
-    const std::string after = concat(" after ", run::counted(first_, "iteration"));
+    const std::string after = concat(" after ", report::counted(first_, "iteration"));
     if (most <= kTolerance)
       return {result.name,
-              concat("within ", run::format_number("%.1g", most), " of what training changed", after)};
+              concat("within ", report::format_number("%.1g", most), " of what training changed", after)};
     return {
         result.name,
-        concat(worst->first, " differs by ", run::format_number("%.2g", most), " of what training changed",
+        concat(worst->first, " differs by ", report::format_number("%.2g", most), " of what training changed",
                after, ", where ", kTolerance,
                " is allowed: sum gradients, and each sum, mean or count of rows that learning depends on, "
                "over all workers (wd::Learned, group_.all_reduce()), and draw random numbers by the number "

@@ -27,7 +27,7 @@ double number_of(const json& value) {
   return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();
 }
 
-std::string shown(double value) { return run::format_number("%.9g", value); }
+std::string shown(double value) { return report::format_number("%.9g", value); }
 
 json list_of(const ActionSpace& space) {
   if (!space.is_continuous()) return space.heads;
@@ -87,14 +87,14 @@ class Comparison {
     }
     play();
     const std::string extent =
-        concat(run::counted(steps_, "step"), ", ", run::counted(episode_ + 1, "episode"));
+        concat(report::counted(steps_, "step"), ", ", report::counted(episode_ + 1, "episode"));
     for (const Quantity* const one : {&observations_, &rewards_}) {
       passed = passed && one->fault.empty();
       show(one->fault.empty() ? "ok" : "FAILED", one->name,
            !one->fault.empty()  ? one->fault
            : one->place.empty() ? concat(extent, ", no difference")
                                 : concat(extent, ", largest difference ",
-                                         run::format_number("%.2g", one->largest), " (", one->place, ")"));
+                                         report::format_number("%.2g", one->largest), " (", one->place, ")"));
     }
     if (has_masks_) {
       passed = passed && masks_.fault.empty();
@@ -107,8 +107,8 @@ class Comparison {
          ends_.name,
          !ends_.fault.empty() ? ends_.fault
          : ended_ == 0
-             ? concat("none of ", run::counted(steps_, "step"), " ended an episode (--steps N plays more)")
-             : concat(run::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated"));
+             ? concat("none of ", report::counted(steps_, "step"), " ended an episode (--steps N plays more)")
+             : concat(report::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated"));
     return passed;
   }
 
@@ -164,7 +164,7 @@ class Comparison {
     const json& roles = description_.at("roles");
     std::string fault;
     if (roles.size() != spec().roles.size())
-      fault = concat("ours has ", run::counted(static_cast<int>(spec().roles.size()), "role"),
+      fault = concat("ours has ", report::counted(static_cast<int>(spec().roles.size()), "role"),
                      ", and the original ", roles.size());
     int numbers = 0;
     for (std::size_t r = 0; r < std::min(roles.size(), spec().roles.size()) && fault.empty(); ++r) {
@@ -177,7 +177,7 @@ class Comparison {
         fault = concat(role.name, ": ours has ", role.count, " agents, and the original ",
                        other.at("count").dump());
       else if (size != role.observation_size())
-        fault = concat(role.name, ": ours observes ", run::counted(role.observation_size(), "number"),
+        fault = concat(role.name, ": ours observes ", report::counted(role.observation_size(), "number"),
                        ", and the original ", size);
       else if (role.action.is_continuous() == other.contains("heads") || action != original)
         fault = concat(role.name, ": the action of ours is ",
@@ -190,8 +190,8 @@ class Comparison {
       has_masks_ = has_masks_ || masked_.back();
     }
     show(fault.empty() ? "ok" : "FAILED", "same spaces",
-         fault.empty() ? concat(run::counted(numbers, "observed number"), ", ",
-                                run::counted(static_cast<int>(roles.size()), "role"))
+         fault.empty() ? concat(report::counted(numbers, "observed number"), ", ",
+                                report::counted(static_cast<int>(roles.size()), "role"))
                        : fault);
     return fault.empty();
   }
@@ -204,8 +204,8 @@ class Comparison {
     }
     const bool same = limit.get<int>() == spec().time_limit;
     show(same ? "ok" : "FAILED", "same time limit",
-         same ? run::counted(spec().time_limit, "step")
-              : concat("ours is ", run::counted(spec().time_limit, "step"), ", and the original's ",
+         same ? report::counted(spec().time_limit, "step")
+              : concat("ours is ", report::counted(spec().time_limit, "step"), ", and the original's ",
                        limit.get<int>()));
     return same;
   }
@@ -358,7 +358,7 @@ class Comparison {
 
 std::string check_line(const char* verdict, const CheckResult& result) {
   constexpr int kWidth = 36;  // the longest name plus two
-  return concat(run::padded(verdict, -9), run::padded(result.name, -kWidth), result.detail, "\n");
+  return concat(report::padded(verdict, -9), report::padded(result.name, -kWidth), result.detail, "\n");
 }
 
 bool check_python(const Environment& environment, const CheckOptions& options) {

@@ -75,8 +75,9 @@ Finding processors() {
     nodes += entry.path().filename().string().starts_with("node") ? 1 : 0;
   const int usable = available_processors();
   const std::string quota = first_line_of("/sys/fs/cgroup/cpu.max");
-  std::string text = concat(cpu_model(), ", ", run::counted(usable, "processor"), ", ", vectors_in_words());
-  if (nodes > 1) text += concat(" on ", run::counted(nodes, "NUMA node"));
+  std::string text =
+      concat(cpu_model(), ", ", report::counted(usable, "processor"), ", ", vectors_in_words());
+  if (nodes > 1) text += concat(" on ", report::counted(nodes, "NUMA node"));
   // "200000 100000": microseconds of processor time per period.
   const double share = std::strtod(quota.c_str(), nullptr);
   const std::size_t space = quota.find(' ');
@@ -84,7 +85,7 @@ Finding processors() {
     const double cores = share / std::strtod(quota.c_str() + space, nullptr);
     if (cores < usable) {
       return {"processor", Level::kWarning,
-              concat(text, "; the control group grants the time of ", run::format_number("%.1f", cores)),
+              concat(text, "; the control group grants the time of ", report::format_number("%.1f", cores)),
               "set trainer.threads to that number, because more threads wait for one another"};
     }
   }
@@ -94,7 +95,7 @@ Finding processors() {
 Finding memory() {
   constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
   const Allowance budget = memory_budget(machine_memory());
-  const std::string text = concat(run::format_bytes(budget.bytes), " can be used (", budget.source, ")");
+  const std::string text = concat(report::format_bytes(budget.bytes), " can be used (", budget.source, ")");
   if (budget.bytes >= kLittle) return {"memory", Level::kOk, text};
   return {"memory", Level::kWarning, text, "free memory, or raise the limit that is named"};
 }
@@ -115,7 +116,7 @@ Finding shared_memory_folder() {
   if (::statvfs("/dev/shm", &room) != 0)
     return {"/dev/shm", Level::kWarning, "cannot be read", "mount a tmpfs there if several GPUs are used"};
   const std::uint64_t bytes = room.f_bavail * room.f_frsize;
-  const std::string text = concat(run::format_bytes(bytes), " free");
+  const std::string text = concat(report::format_bytes(bytes), " free");
   const int gpus = count_gpus();
   if (gpus < 2 || bytes >= kPerGpu * static_cast<std::uint64_t>(gpus)) return {"/dev/shm", Level::kOk, text};
   return {"/dev/shm", Level::kError, text,
@@ -128,7 +129,8 @@ Finding disk(const fs::path& folder, bool quick) {
   fs::path place = folder;
   while (!place.empty() && !fs::exists(place)) place = place.parent_path();
   if (place.empty()) place = ".";
-  const std::string room = concat(run::format_bytes(fs::space(place).available), " free in ", place.string());
+  const std::string room =
+      concat(report::format_bytes(fs::space(place).available), " free in ", place.string());
   const fs::path path = place / concat(".wd_doctor_", ::getpid());
   try {
     File file(path, O_WRONLY | O_CREAT | O_EXCL, FileKind::kOwn);
@@ -139,7 +141,7 @@ Finding disk(const fs::path& folder, bool quick) {
     const double seconds = watch.seconds();
     fs::remove(path);
     return {"disk", Level::kOk,
-            quick ? room : concat(room, ", ", run::format_number("%.0f MB/s", 1e-6 * kBytes / seconds))};
+            quick ? room : concat(room, ", ", report::format_number("%.0f MB/s", 1e-6 * kBytes / seconds))};
   } catch (const std::exception& error) {
     std::error_code gone;
     fs::remove(path, gone);
@@ -164,8 +166,8 @@ void add_gpus(std::vector<Finding>& findings) {
   for (std::size_t g = 0; g < facts.gpus.size(); ++g) {
     const GpuFacts::Gpu& one = facts.gpus[g];
     Finding finding{concat("gpu ", g), Level::kOk,
-                    concat(one.name, ", ", run::format_bytes(one.bytes), ", compute capability ", one.major,
-                           ".", one.minor, ", at ", one.place)};
+                    concat(one.name, ", ", report::format_bytes(one.bytes), ", compute capability ",
+                           one.major, ".", one.minor, ", at ", one.place)};
     if (const std::string unfit = gpu().why_unfit(static_cast<int>(g)); !unfit.empty()) {
       finding.level = Level::kError;
       finding.remedy = unfit;
@@ -225,7 +227,7 @@ Finding all_reduce() {
   }
   return {
       "all-reduce", Level::kOk,
-      concat("4 MiB over two ranks with ", library, " in ", run::format_number("%.1f ms", 1e3 * seconds))};
+      concat("4 MiB over two ranks with ", library, " in ", report::format_number("%.1f ms", 1e3 * seconds))};
 }
 
 Finding speed() {
@@ -234,10 +236,10 @@ Finding speed() {
   const bench::Result result = bench::bench_train({setup.config, *setup.environment, setup.device, 2.0});
   const double steps = bench::to_json(result, {})["env_steps_per_s"];
   const std::string text =
-      concat("training cartpole: ", run::format_count(steps), " steps/s on ", describe(setup.device));
+      concat("training cartpole: ", report::format_count(steps), " steps/s on ", describe(setup.device));
   if (setup.device.is_cuda() || available_processors() != kCoresOfFigure) return {"speed", Level::kOk, text};
   const std::string against =
-      concat(text, "; a machine of 2 cores is known to reach ", run::format_count(kCartpoleOnTwoCores));
+      concat(text, "; a machine of 2 cores is known to reach ", report::format_count(kCartpoleOnTwoCores));
   if (steps >= 0.5 * kCartpoleOnTwoCores) return {"speed", Level::kOk, against};
   return {"speed", Level::kWarning, against,
           "another program may use the processors, or their clock is throttled"};

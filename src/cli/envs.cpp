@@ -146,14 +146,14 @@ std::string role_text(const Role& role, int first) {
   return concat("\nrole ", role.name, ": ", agents, "\n  actions: ", describe_action(role.action),
                 role.action_mask ? ", some of them masked" : "",
                 role.paid_after_leaving ? "\n  paid after leaving the game, until the episode ends" : "",
-                "\n  observation: ", run::counted(begin, "number"), "\n", table(parts, 4));
+                "\n  observation: ", report::counted(begin, "number"), "\n", table(parts, 4));
 }
 
 std::string description(const Experiment& setup) {
   const Spec spec = setup.environment->spec();
   std::string text =
-      concat(setup.environment->name(), ": ", run::counted(spec.num_agents(), "agent"), ", an episode ",
-             end_of(spec), " after ", run::counted(spec.time_limit, "step"), "\n");
+      concat(setup.environment->name(), ": ", report::counted(spec.num_agents(), "agent"), ", an episode ",
+             end_of(spec), " after ", report::counted(spec.time_limit, "step"), "\n");
   int first = 0;
   for (const Role& role : spec.roles) {
     text += role_text(role, first);

@@ -22,12 +22,13 @@ namespace {
 using ListJson = nlohmann::ordered_json;
 
 std::string text_cell(const ListJson& value) { return value.is_string() ? value.get<std::string>() : "-"; }
-std::string bytes_cell(const ListJson& value) { return run::format_bytes(value.get<std::uint64_t>()); }
+std::string bytes_cell(const ListJson& value) { return report::format_bytes(value.get<std::uint64_t>()); }
 template <std::string (*format)(double)>
 std::string number_cell(const ListJson& value) {
   return value.is_number() ? format(value.get<double>()) : "-";
 }
-constexpr auto count_cell = number_cell<run::format_count>, return_cell = number_cell<run::format_return>;
+constexpr auto count_cell = number_cell<report::format_count>,
+               return_cell = number_cell<report::format_return>;
 
 struct ListColumn {
   std::string key;  // in JSON, for --sort and --filter
@@ -40,7 +41,7 @@ const std::vector<ListColumn> kListColumns{
     {"env", "ENV", text_cell, 5},      {"algorithm", "ALGORITHM", text_cell, 6},
     {"steps", "STEPS", count_cell, 2}, {"last", "LAST", return_cell, 1},
     {"best", "BEST", return_cell, 3},  {"steps_per_s", "STEPS/S", count_cell, 7},
-    {"bytes", "SIZE", bytes_cell, 8},  {"age_s", "AGE", number_cell<run::format_duration>, 4},
+    {"bytes", "SIZE", bytes_cell, 8},  {"age_s", "AGE", number_cell<report::format_duration>, 4},
 };
 
 // Other words for columns, as they are headed or as users may say.
@@ -199,11 +200,11 @@ int list_runs(const CommandLine& line) {
     for (const ListedRun& run : runs) all.push_back(run.json);
     print(dump(all, 2) + "\n");
   } else if (runs.empty()) {
-    print(concat("none of ", run::counted(static_cast<std::int64_t>(found), "run"), " below ", folder,
+    print(concat("none of ", report::counted(static_cast<std::int64_t>(found), "run"), " below ", folder,
                  " matches ", join(filters, " and "), "\n"));
   } else {
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    print(fitted(runs, terminal ? run::terminal_width(STDOUT_FILENO) : std::numeric_limits<int>::max()));
+    print(fitted(runs, terminal ? terminal_width(STDOUT_FILENO) : std::numeric_limits<int>::max()));
   }
   return 0;
 }

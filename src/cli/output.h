@@ -24,6 +24,6 @@ void write_result(const std::string& file, const std::string& text);
 // Replaces every occurrence of each key.
 std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& parts);
 
-using run::table;
+using report::table;
 
 }  // namespace wd::cli

@@ -60,10 +60,10 @@ std::string help(const std::string& program) {
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
-  text += run::table(rows, 2) + "\n";
+  text += report::table(rows, 2) + "\n";
   rows.clear();
   for (const PythonTool& tool : python_tools()) rows.push_back({tool.command, tool.summary});
-  return text + run::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
+  return text + report::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
 }
 
 // Suggests what the word may have meant: a command, or an environment given without --env.

@@ -103,8 +103,8 @@ int record(const CommandLine& line) {
   }
   const std::int64_t files =
       record_transitions(setup.config, *setup.environment, weights_of(options.run), setup.device, recording);
-  print(concat(options.steps, " steps of ", recording.num_envs, " replicas in ", run::counted(files, "file"),
-               " below ", on_one_line(options.out), "\n"));
+  print(concat(options.steps, " steps of ", recording.num_envs, " replicas in ",
+               report::counted(files, "file"), " below ", on_one_line(options.out), "\n"));
   return 0;
 }
 

@@ -56,8 +56,8 @@ int report_runs(const CommandLine& line) {
     write_named_file(out, page);
   }
   if (!csv.empty()) report.write_csv(csv);
-  print(concat(run::counted(static_cast<std::int64_t>(report.num_runs()), "run"), " in ",
-               run::counted(static_cast<std::int64_t>(report.num_groups()), "group"), "; ", out, " (",
+  print(concat(report::counted(static_cast<std::int64_t>(report.num_runs()), "run"), " in ",
+               report::counted(static_cast<std::int64_t>(report.num_groups()), "group"), "; ", out, " (",
                (page.size() + 999) / 1000, opens ? " kB)\n" : " kB): open it in a browser\n"));
   if (opens) open_page(shows, out);
   return 0;

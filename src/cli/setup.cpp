@@ -149,7 +149,7 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
   const int threads = setup.config.trainer.threads, processors = available_processors();
   if (threads > processors * kManyThreads && self.rank == 0) {
     logging::warn(concat("trainer.threads = ", threads, ": this process may use ",
-                         run::counted(processors, "processor"),
+                         report::counted(processors, "processor"),
                          "; more threads than that only wait for one another"));
   }
   const auto request = static_cast<DeviceRequest>(setup.config.trainer.device);

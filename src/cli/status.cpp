@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::size_t terminal_columns() {
-  return static_cast<std::size_t>(std::max(run::terminal_width(STDOUT_FILENO) - 1, 1));
+  return static_cast<std::size_t>(std::max(terminal_width(STDOUT_FILENO) - 1, 1));
 }
 
 // Shows the newest state in place of the one before.
@@ -39,7 +39,7 @@ class StatusScreen {
 
 // Returns the exit code.
 int follow(const fs::path& run, bool json) {
-  const bool live = !json && run::is_live_terminal(STDOUT_FILENO);
+  const bool live = !json && is_live_terminal(STDOUT_FILENO);
   StatusScreen screen;
   std::string before;
   for (;;) {

@@ -35,10 +35,10 @@ double setting_number(const StatusView& now, const std::string& path) {
 }
 
 std::string ago(double seconds) {
-  return std::isfinite(seconds) ? run::format_duration(seconds) + " ago" : "at an unknown time";
+  return std::isfinite(seconds) ? report::format_duration(seconds) + " ago" : "at an unknown time";
 }
 
-std::string count_text(double value) { return std::isfinite(value) ? run::format_count(value) : "?"; }
+std::string count_text(double value) { return std::isfinite(value) ? report::format_count(value) : "?"; }
 
 // The speed of the last interval, or of the whole training if it is not known.
 double speed_of(const StatusView& now) {
@@ -59,12 +59,12 @@ std::string progress_text(const StatusView& now) {
   std::string text = concat("iteration ", count_text(state.number("iterations")), ", ", count_text(done));
   if (total > 0.0) text += concat(" of ", count_text(total));
   text += " steps";
-  if (total > 0.0 && std::isfinite(done)) text += run::format_number(" (%.1f %%)", 100.0 * done / total);
+  if (total > 0.0 && std::isfinite(done)) text += report::format_number(" (%.1f %%)", 100.0 * done / total);
   if (const double speed = speed_of(now); std::isfinite(speed))
     text += concat(", ", count_text(speed), " steps/s");
   const auto [left, by_time] = time_left_of(now);
   if (state.is_active() && std::isfinite(left))
-    text += (by_time ? ", stops in " : ", ETA ") + run::format_duration(left);
+    text += (by_time ? ", stops in " : ", ETA ") + report::format_duration(left);
   return text;
 }
 
@@ -75,7 +75,7 @@ std::string returns_text(const StatusView& now) {
     const std::string roles = now.record.setting("policy." + policy + ".roles");
     const bool same = roles.empty() || roles == "[" + policy + "]";
     texts.push_back(
-        concat(policy, same ? "" : " " + roles, " ", run::format_return(now.record.last_return(policy))));
+        concat(policy, same ? "" : " " + roles, " ", report::format_return(now.record.last_return(policy))));
   }
   return join(texts);
 }
@@ -85,9 +85,9 @@ std::string evaluation_text(const StatusView& now) {
   if (!now.evaluated.is_object()) return "";
   for (const auto& [name, value] : now.evaluated.items()) {
     if (!name.starts_with("eval/") || !name.ends_with("/return") || !value.is_number()) continue;
-    texts.push_back(concat(name.substr(5, name.size() - 12), " ", run::format_return(value.get<double>()),
-                           " [", run::format_return(number_in(now.evaluated, name + "_low")), ", ",
-                           run::format_return(number_in(now.evaluated, name + "_high")), "]"));
+    texts.push_back(concat(name.substr(5, name.size() - 12), " ", report::format_return(value.get<double>()),
+                           " [", report::format_return(number_in(now.evaluated, name + "_low")), ", ",
+                           report::format_return(number_in(now.evaluated, name + "_high")), "]"));
   }
   if (texts.empty()) return "";
   return concat(join(texts), " in iteration ", count_text(number_in(now.evaluated, "iteration")));
@@ -97,8 +97,8 @@ std::string checkpoint_text(const StatusView& now) {
   if (!now.checkpoint) return "none";
   std::string text = concat("iteration ", now.checkpoint->counts.iteration, ", ", ago(now.checkpoint_age_s));
   if (now.checkpoint->best_return)
-    text +=
-        concat("; best: ", now.checkpoint->best, " with ", run::format_return(*now.checkpoint->best_return));
+    text += concat("; best: ", now.checkpoint->best, " with ",
+                   report::format_return(*now.checkpoint->best_return));
   return text;
 }
 
@@ -150,7 +150,7 @@ std::vector<std::string> status_lines(const StatusView& now, std::size_t table_w
   if (const std::string algorithms = now.record.algorithms(); !algorithms.empty()) what += ", " + algorithms;
   if (const std::string seed = now.record.setting("trainer.seed"); !seed.empty()) what += ", seed " + seed;
   if (const std::string device = state.text("device"); !device.empty()) what += ", on " + device;
-  if (std::isfinite(workers)) what += ", " + run::counted(static_cast<std::int64_t>(workers), "worker");
+  if (std::isfinite(workers)) what += ", " + report::counted(static_cast<std::int64_t>(workers), "worker");
   rows.push_back({"training", what});
   rows.push_back({"progress", progress_text(now)});
   if (const std::string returns = returns_text(now); !returns.empty()) rows.push_back({"return", returns});
@@ -160,7 +160,7 @@ std::vector<std::string> status_lines(const StatusView& now, std::size_t table_w
                                  ? concat("iteration ", count_text(number_in(now.row, "iteration")), ", ",
                                           ago(now.row_age_s))
                                  : "none yet"});
-  std::istringstream text(without_controls(run::table(rows, 0)));
+  std::istringstream text(without_controls(report::table(rows, 0)));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   if (now.row.is_object()) {

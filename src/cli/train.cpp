@@ -79,7 +79,7 @@ void remember(int signal) {
     if (signal != SIGHUP && ::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember)
       std::signal(any, SIG_DFL);
   }
-  constexpr std::string_view kErase = run::kEraseLive;
+  constexpr std::string_view kErase = kEraseLive;
   constexpr std::string_view kClosed = "\nhung up (SIGHUP): stopping after this iteration\n";
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
   if (erases != 0) static_cast<void>(::write(STDERR_FILENO, kErase.data(), kErase.size()));
@@ -210,7 +210,7 @@ void show_evidence(const Experiment& setup, const std::filesystem::path& run, co
   make_own_folder(page.parent_path());
   write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
   logging::error(concat(page.string(), " shows the last ",
-                        run::counted(rollout.episodes[0].record.steps, "step"), " of replica ",
+                        report::counted(rollout.episodes[0].record.steps, "step"), " of replica ",
                         evidence.replica, ": open it in a browser"));
 }
 
@@ -257,7 +257,7 @@ void tell_what_best_means(const TrainingWorker& worker) {
 int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = self.alone() ? 0 : 1;
-  erases = run::is_live_terminal(STDERR_FILENO) ? 1 : 0;
+  erases = is_live_terminal(STDERR_FILENO) ? 1 : 0;
   for (const int signal : kStopSignals) {
     // Keep ignoring it, as nohup requires.
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);

@@ -186,7 +186,7 @@ ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw)
   drawn.block_bytes = replicas_.layout().block_bytes;
   drawn.num_players = static_cast<int>(upto_.numel());
   drawn.upto = upto_.const_data_ptr<float>();
-  drawn.key = RandomKey::of(draw.seed, Stream::kOpponent);
+  drawn.key = RandomKey::of(draw.seed, RandomUse::kOpponent);
   drawn.policy = index_;
   drawn.now = buffers.opponent[t].mutable_data_ptr<std::uint8_t>();
   drawn.next = buffers.opponent[t + 1].mutable_data_ptr<std::uint8_t>();

@@ -25,10 +25,10 @@ constexpr std::array kSeverities{Severity{"", logging::info}, Severity{"warning:
 }  // namespace
 
 Console::Console(bool mute)
-    : out_(STDERR_FILENO, kMaxWaiting), live_(!mute && run::is_live_terminal(STDERR_FILENO)), mute_(mute) {}
+    : out_(STDERR_FILENO, kMaxWaiting), live_(!mute && is_live_terminal(STDERR_FILENO)), mute_(mute) {}
 
 void Console::lines(std::string_view text) {
-  if (live_) write(run::kEraseLive);
+  if (live_) write(kEraseLive);
   write(text);
 }
 
@@ -38,7 +38,7 @@ void Console::say(Level level, const std::string& message) {
   const std::string text =
       message.size() > kLongestMessage ? message.substr(0, kLongestMessage) + "..." : message;
   out_.flush();
-  if (out_.is_empty() && (out_.is_closed() || run::takes_output(STDERR_FILENO))) return severity.log(text);
+  if (out_.is_empty() && (out_.is_closed() || takes_output(STDERR_FILENO))) return severity.log(text);
   write(severity.prefix + text + '\n');
 }
 

@@ -30,7 +30,7 @@ class Console {
  private:
   void write(std::string_view text);
 
-  run::Outlet out_;
+  Outlet out_;
   bool live_;
   bool mute_;
 };

@@ -18,7 +18,7 @@ enum Drawn : std::uint32_t { kWeight, kBias };
 // float64 [n]: number i is word i % 4 of draw i / 4.
 template <typename FourOf>
 at::Tensor draw(std::int64_t n, std::uint64_t seed, int layer, Drawn what, FourOf four_of) {
-  const RandomKey key = RandomKey::of(seed, Stream::kWeights);
+  const RandomKey key = RandomKey::of(seed, RandomUse::kWeights);
   const at::Tensor drawn = at::empty({n}, at::kDouble);
   auto* const numbers = drawn.mutable_data_ptr<double>();
   for (std::int64_t i = 0; i < n; i += 4) {

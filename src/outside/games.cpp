@@ -10,7 +10,7 @@ namespace {
 
 class Games final : public OutsideReplicas {
  public:
-  Games(const Spec& spec, int count, const std::function<std::unique_ptr<OutsideGame>()>& make)
+  Games(const Spec& spec, int count, const std::function<std::unique_ptr<OutsideReplica>()>& make)
       : layout_(spec), begun_(static_cast<std::size_t>(count)) {
     for (int e = 0; e < count; ++e) games_.push_back(make());
   }
@@ -68,15 +68,15 @@ class Games final : public OutsideReplicas {
   }
 
   OutsideLayout layout_;
-  std::vector<std::unique_ptr<OutsideGame>> games_;  // [E]
-  std::vector<std::uint8_t> begun_;                  // [E]: the game is in an episode that it began
+  std::vector<std::unique_ptr<OutsideReplica>> games_;  // [E]
+  std::vector<std::uint8_t> begun_;                     // [E]: the game is in an episode that it began
 };
 
 }  // namespace
 
 std::unique_ptr<OutsideReplicas> replicas_of_games(
     const Spec& spec, const OutsideOptions& options,
-    const std::function<std::unique_ptr<OutsideGame>()>& make) {
+    const std::function<std::unique_ptr<OutsideReplica>()>& make) {
   if (options.reset == ResetMode::kGiven)
     throw UsageError("env.starts: a game that lives elsewhere begins its episodes itself");
   return std::make_unique<Games>(spec, options.num_envs, make);

@@ -24,12 +24,14 @@ std::int32_t* flags_of(std::byte* block) {
   return reinterpret_cast<std::int32_t*>(block + sizeof(ReplicaHeader));
 }
 
-void write_numbers(const float* from, int count, const RunView& run, std::int64_t row, ObservationType type) {
+void write_numbers(const float* from, int count, const SeatView& seat, std::int64_t row,
+                   ObservationType type) {
   if (type == ObservationType::kFloat32) {
-    std::copy_n(from, count, static_cast<float*>(run.observation) + row * run.observation_stride);
+    std::copy_n(from, count, static_cast<float*>(seat.observation) + row * seat.observation_stride);
   } else {
     std::transform(from, from + count,
-                   static_cast<std::uint16_t*>(run.observation) + row * run.observation_stride, to_bfloat16);
+                   static_cast<std::uint16_t*>(seat.observation) + row * seat.observation_stride,
+                   to_bfloat16);
   }
 }
 
@@ -93,19 +95,19 @@ std::uint32_t OutsideLayout::seed(const StateLayout& layout, const StepView& vie
 }
 
 void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t* words) const {
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
-    const std::int32_t* from = run.action + std::int64_t{replica} * run.policy_agents * run.action_width;
-    for (int i = 0; i < run.count; ++i, from += run.action_width) {
-      const int id = run.first_agent + i;
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
+    const std::int32_t* from = seat.action + std::int64_t{replica} * seat.policy_agents * seat.action_width;
+    for (int i = 0; i < seat.count; ++i, from += seat.action_width) {
+      const int id = seat.first_agent + i;
       std::int32_t* const to = words + agents_[static_cast<std::size_t>(id)].action;
-      for (int k = 0; k < run.action_width; ++k) {
-        if (run.bounds == nullptr) {
+      for (int k = 0; k < seat.action_width; ++k) {
+        if (seat.bounds == nullptr) {
           to[k] = from[k];
         } else {
           float half_widths = 0.0f;
           std::memcpy(&half_widths, from + k, sizeof half_widths);
-          const float value = detail::within_bounds(half_widths, run.bounds[k]);
+          const float value = detail::within_bounds(half_widths, seat.bounds[k]);
           std::memcpy(to + k, &value, sizeof value);
         }
       }
@@ -124,29 +126,30 @@ void OutsideLayout::write(const StateLayout& layout, const StepView& view, int r
       step.terminated || (limit && !step.truncated && view.at_time_limit == AtTimeLimit::kTerminates);
   const bool cut = !step.resets && episode == 0 && header.first_steps > 0 && t >= header.first_steps;
   const bool truncated = !terminated && (step.truncated || limit || cut);
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
-    for (int i = 0; i < run.count; ++i) {
-      const int id = run.first_agent + i;
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
+    for (int i = 0; i < seat.count; ++i) {
+      const int id = seat.first_agent + i;
       const auto index = static_cast<std::size_t>(id);
       const Agent& agent = agents_[index];
-      const std::int64_t row = std::int64_t{replica} * run.policy_agents + i;
+      const std::int64_t row = std::int64_t{replica} * seat.policy_agents + i;
       const bool before = !step.resets && flags[index] != 0, now = step.in_game[index] != 0;
       flags[index] = now ? 1 : 0;
-      run.active[row] = now ? 1 : 0;
-      if (run.restarted != nullptr) run.restarted[row] = step.resets || (now && !before) ? 1 : 0;
-      if (run.reward != nullptr) {
+      seat.active[row] = now ? 1 : 0;
+      if (seat.restarted != nullptr) seat.restarted[row] = step.resets || (now && !before) ? 1 : 0;
+      if (seat.reward != nullptr) {
         const float reward = step.resets ? 0.0f : step.reward[index];
-        run.reward[row] = detail::is_dropped(reward, before) ? 0.0f : reward;
-        run.agent_terminated[row] = before && !now ? 1 : 0;
+        seat.reward[row] = detail::is_dropped(reward, before) ? 0.0f : reward;
+        seat.agent_terminated[row] = before && !now ? 1 : 0;
       }
-      write_numbers(step.observation + agent.observation, agent.observation_size, run,
-                    std::int64_t{replica} * run.observed_agents + i, view.observation_type);
-      if (run.action_mask == nullptr) continue;
-      std::uint8_t* const mask = run.action_mask + row * run.mask_width;
+      write_numbers(step.observation + agent.observation, agent.observation_size, seat,
+                    std::int64_t{replica} * seat.observed_agents + i, view.observation_type);
+      if (seat.action_mask == nullptr) continue;
+      std::uint8_t* const mask = seat.action_mask + row * seat.mask_width;
       std::copy_n(step.action_mask + agent.mask, agent.mask_width, mask);
       // Something is drawn in every row.
-      if (!now && std::count(mask, mask + run.choices, 0) == run.choices) std::fill_n(mask, run.choices, 1);
+      if (!now && std::count(mask, mask + seat.choices, 0) == seat.choices)
+        std::fill_n(mask, seat.choices, 1);
     }
   }
   const float* from = step.streams;

@@ -206,7 +206,8 @@ Frame frame_of(const EpisodeRecord& episode, int frame, Painter* painter) {
   const Picture& first = episode.pictures.front();
   const Picture& picture = episode.pictures.at(static_cast<std::size_t>(frame));
   if (picture.width == 0)
-    throw UsageError("the game makes no pictures (OutsideGame::picture, wd/outside.h): write a page (.html)");
+    throw UsageError(
+        "the game makes no pictures (OutsideReplica::picture, wd/outside.h): write a page (.html)");
   WD_CHECK(picture.width == first.width && picture.height == first.height,
            "the environment's pictures change their size from ", first.width, "x", first.height, " to ",
            picture.width, "x", picture.height, ", and a movie has one size");

@@ -448,8 +448,8 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
                                          buffers.activations.get(), first + begin, false);
     SampleArgs args = self.sample_args(buffers, pass, first + begin);
     args.first_row = begin;
-    args.key = RandomKey::of(options.seed, Stream::kAction);
-    args.noise_key = RandomKey::of(options.seed, Stream::kNoiseMatrix);
+    args.key = RandomKey::of(options.seed, RandomUse::kAction);
+    args.noise_key = RandomKey::of(options.seed, RandomUse::kNoiseMatrix);
     args.noise_every = self.settings.noise_every;
     args.step = options.step;
     args.time = options.time;

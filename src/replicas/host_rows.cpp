@@ -1,4 +1,4 @@
-// host_rows.cpp: copies with torch, because runs of agents have gaps between their rows.
+// host_rows.cpp: copies with torch, because seats have gaps between their rows.
 #include "src/replicas/host_rows.h"
 
 #include <ATen/Context.h>
@@ -48,24 +48,24 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
     place(*flags, at::kByte, 1, 1, 1, partial, true);
   for (int k = 0; k < view.num_streams; ++k)
     place(view.streams[k], at::kByte, 1, 1, view.stream_bytes[k], partial, true);
-  for (int r = 0; r < view.num_runs; ++r) {
-    RunView& run = view.runs[r];
-    const int apart = run.policy_agents;
+  for (int r = 0; r < view.num_seats; ++r) {
+    SeatView& seat = view.seats[r];
+    const int apart = seat.policy_agents;
     const auto observation = rows.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
-    if (run.bounds != nullptr) {
-      const Pair bounds = pair(host_bounds_[static_cast<std::size_t>(r)], run.bounds, at::kFloat, 1, 1, 1,
-                               std::int64_t{run.action_width} * kBoundFloats);
+    if (seat.bounds != nullptr) {
+      const Pair bounds = pair(host_bounds_[static_cast<std::size_t>(r)], seat.bounds, at::kFloat, 1, 1, 1,
+                               std::int64_t{seat.action_width} * kBoundFloats);
       inputs.push_back(bounds);
-      run.bounds = static_cast<const Bounds*>(bounds.host.data_ptr());
+      seat.bounds = static_cast<const Bounds*>(bounds.host.data_ptr());
     }
-    place(run.action, at::kInt, run.count, apart, run.action_width, true, false);
-    place(run.reward, at::kFloat, run.count, apart, 1, partial, true);
-    for (auto* const flags : {&run.agent_terminated, &run.active, &run.restarted})
-      place(*flags, at::kByte, run.count, apart, 1, partial, true);
-    place(run.observation, observation, run.count, run.observed_agents, run.observation_stride, partial,
+    place(seat.action, at::kInt, seat.count, apart, seat.action_width, true, false);
+    place(seat.reward, at::kFloat, seat.count, apart, 1, partial, true);
+    for (auto* const flags : {&seat.agent_terminated, &seat.active, &seat.restarted})
+      place(*flags, at::kByte, seat.count, apart, 1, partial, true);
+    place(seat.observation, observation, seat.count, seat.observed_agents, seat.observation_stride, partial,
           true);
-    place(run.action_mask, at::kByte, run.count, apart, run.mask_width, partial, true);
-    run.policy_agents = run.observed_agents = run.count;
+    place(seat.action_mask, at::kByte, seat.count, apart, seat.mask_width, partial, true);
+    seat.policy_agents = seat.observed_agents = seat.count;
   }
   place(view.statistic, at::kFloat, 1, 1, rows.num_statistics, true, true);
   view.dropped = nullptr;

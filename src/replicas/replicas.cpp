@@ -62,7 +62,7 @@ struct BlindRows {
     view.num_replicas = 1;
     view.add_roles(spec);
     for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-      RunView& rows = view.runs[r];
+      SeatView& rows = view.seats[r];
       const auto count = static_cast<std::size_t>(rows.count);
       rows.observation =
           observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();
@@ -83,7 +83,7 @@ std::uint32_t reversed(std::uint32_t bits) {
 }  // namespace
 
 int staggered_steps(std::uint64_t seed, std::uint32_t replica, int time_limit) {
-  const RandomKey key = RandomKey::of(seed, Stream::kStagger);
+  const RandomKey key = RandomKey::of(seed, RandomUse::kStagger);
   const std::uint32_t place = reversed(replica) + philox({{0, 0, 0, 0}}, key.key0, key.key1).word[0];
   return 1 + static_cast<int>((std::uint64_t{place} * static_cast<std::uint64_t>(time_limit)) >> 32);
 }
@@ -173,7 +173,7 @@ void Replicas::find_statistics() {
 }
 
 RandomKey Replicas::start_key() const {
-  return RandomKey::of(options_.start_seed.value_or(options_.seed), Stream::kEnvironment);
+  return RandomKey::of(options_.start_seed.value_or(options_.seed), RandomUse::kEnvironment);
 }
 
 void Replicas::complete(StepView& rows) const {
@@ -181,9 +181,9 @@ void Replicas::complete(StepView& rows) const {
   rows.first_replica = options_.first_replica;
   rows.time_limit = spec_.time_limit;
   rows.at_time_limit = spec_.at_time_limit;
-  rows.key = RandomKey::of(options_.seed, Stream::kEnvironment);
+  rows.key = RandomKey::of(options_.seed, RandomUse::kEnvironment);
   rows.start_key = start_key();
-  rows.pool_key = RandomKey::of(options_.seed, Stream::kPool);
+  rows.pool_key = RandomKey::of(options_.seed, RandomUse::kPool);
   rows.reset = options_.reset;
   rows.pool_size = options_.pool_size;
   rows.images = images_.defined() ? bytes_of(images_) : nullptr;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace wd::run {
+namespace wd::report {
 namespace {
 
 template <typename... Values>
@@ -60,4 +60,4 @@ std::string format_return(double value) {
   return std::abs(value) < 1e5 ? print("%.2f", value) : format_count(value);
 }
 
-}  // namespace wd::run
+}  // namespace wd::report

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace wd::run {
+namespace wd::report {
 
 std::string format_number(const char* pattern, double value);  // printf pattern
 std::string format_count(double value);                        // 999, 12.3k, 1.23M
@@ -13,4 +13,4 @@ std::string format_bytes(std::uint64_t bytes);                 // 12 KiB, 812 Mi
 std::string format_return(double value);                       // 12.31; "-" if no episode has ended
 std::string counted(std::int64_t n, const std::string& noun);  // 1 role, 2 roles
 
-}  // namespace wd::run
+}  // namespace wd::report

@@ -31,7 +31,7 @@ std::string plain_message(const std::exception& error) {
   const std::string text = error.what();
   std::string message = text.substr(0, text.find(kBacktrace));
   if (const auto bytes = bytes_asked_for(message))
-    return concat("out of memory: cannot allocate ", run::format_bytes(*bytes), " more", kLessMemory);
+    return concat("out of memory: cannot allocate ", report::format_bytes(*bytes), " more", kLessMemory);
   if (message.find("CUDA out of memory") != std::string::npos)
     return concat(first_line(message), kLessMemory);
   return message;

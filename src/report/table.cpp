@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace wd::run {
+namespace wd::report {
 
 std::string table(const std::vector<std::vector<std::string>>& rows, int indent) {
   std::vector<std::size_t> widths;
@@ -29,4 +29,4 @@ std::string padded(std::string text, int width) {
   return text.insert(width < 0 ? text.size() : 0, missing, ' ');
 }
 
-}  // namespace wd::run
+}  // namespace wd::report

@@ -57,7 +57,7 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
 
 void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
   if (!gathers()) return;
-  assignment_.key = RandomKey::of(seed, Stream::kShuffle);
+  assignment_.key = RandomKey::of(seed, RandomUse::kShuffle);
   assignment_.time = time;
   assignment_.epoch = static_cast<std::uint32_t>(epoch);
   assign_minibatches(current_queue(device_holding(order_)), assignment_);

@@ -9,9 +9,9 @@ namespace wd {
 inline StepView without_outcomes(StepView view) {
   view.terminated = view.truncated = view.reset_step = nullptr;
   view.statistic = nullptr;
-  for (int r = 0; r < view.num_runs; ++r) {
-    view.runs[r].reward = nullptr;
-    view.runs[r].agent_terminated = nullptr;
+  for (int r = 0; r < view.num_seats; ++r) {
+    view.seats[r].reward = nullptr;
+    view.seats[r].agent_terminated = nullptr;
   }
   return view;
 }

@@ -29,14 +29,15 @@ std::uint64_t resident_bytes() {
 }
 
 std::string steps_text(const Progress& progress, std::int64_t total_steps) {
-  const std::string done = format_count(static_cast<double>(progress.counts.env_steps));
+  const std::string done = report::format_count(static_cast<double>(progress.counts.env_steps));
   if (total_steps <= 0) return done + " steps";
-  return done + '/' + format_count(static_cast<double>(total_steps)) + " steps";
+  return done + '/' + report::format_count(static_cast<double>(total_steps)) + " steps";
 }
 
 std::string return_text(const Progress& progress) {
   std::string text(kReturn);
-  for (const auto& [policy, value] : progress.mean_return) text += ' ' + policy + ' ' + format_return(value);
+  for (const auto& [policy, value] : progress.mean_return)
+    text += ' ' + policy + ' ' + report::format_return(value);
   return text;
 }
 
@@ -87,13 +88,14 @@ void Display::draw(const Progress& progress, bool ended) {
   // longest.
   std::vector<DisplayField> fields{{concat("iteration ", progress.counts.iteration), 4},
                                    {steps_text(progress, options_.total_steps), 2},
-                                   {format_count(steps_per_s_) + " steps/s", 3}};
+                                   {report::format_count(steps_per_s_) + " steps/s", 3}};
   if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 0});
   const auto [left, by_time] = time_left(static_cast<double>(progress.counts.env_steps), progress.wall_s,
                                          {static_cast<double>(options_.total_steps), options_.max_seconds});
   if (!ended && !progress.last && std::isfinite(left))
-    fields.push_back({(by_time ? "stops in " : "eta ") + format_duration(left), 1});
-  fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
+    fields.push_back({(by_time ? "stops in " : "eta ") + report::format_duration(left), 1});
+  fields.push_back(
+      {report::format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
 
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
   out_.flush();

@@ -34,11 +34,11 @@ constexpr std::array kParts{
 std::string cell(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
-  if (size >= 1e5) return format_count(value);
-  if (size >= 100.0) return format_number("%.1f", value);
-  if (size >= 1.0) return format_number("%.3f", value);
-  if (size >= 1e-3 || size == 0.0) return format_number("%.4f", value);
-  return format_number("%.1e", value);
+  if (size >= 1e5) return report::format_count(value);
+  if (size >= 100.0) return report::format_number("%.1f", value);
+  if (size >= 1.0) return report::format_number("%.3f", value);
+  if (size >= 1e-3 || size == 0.0) return report::format_number("%.4f", value);
+  return report::format_number("%.1e", value);
 }
 
 std::string time_split(const MetricLookup& metric, std::size_t width) {
@@ -58,7 +58,7 @@ std::string time_split(const MetricLookup& metric, std::size_t width) {
     const double percent = 100.0 * seconds / all;
     if (percent < 0.5) continue;
     const std::string part =
-        concat(line.empty() ? "  time: " : ", ", name, format_number(" %.0f %%", percent));
+        concat(line.empty() ? "  time: " : ", ", name, report::format_number(" %.0f %%", percent));
     if (line.size() + part.size() > width) break;
     line += part;
   }
@@ -88,8 +88,9 @@ std::vector<std::string> live_table(const MetricLookup& metric, const std::vecto
   }
   const auto line = [&](const std::string& name, const auto& text_of) {
     std::string text =
-        std::string(kIndent, ' ') + padded(name.substr(0, kMaxName), -static_cast<int>(name_width));
-    for (const Column& column : columns) text += padded(text_of(column), static_cast<int>(kColumnWidth));
+        std::string(kIndent, ' ') + report::padded(name.substr(0, kMaxName), -static_cast<int>(name_width));
+    for (const Column& column : columns)
+      text += report::padded(text_of(column), static_cast<int>(kColumnWidth));
     return text;
   };
   std::vector<std::string> lines{

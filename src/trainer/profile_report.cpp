@@ -47,20 +47,20 @@ std::string profile_text(const ProfileReport& report) {
   std::string text =
       concat("profile of ", report.iterations, " iterations: ", report.env, " on ", report.device_name, ", ",
              number(per_ms * report.seconds), " ms an iteration, ",
-             run::format_count(static_cast<double>(report.env_steps) / report.seconds), " env/s\n\n");
+             report::format_count(static_cast<double>(report.env_steps) / report.seconds), " env/s\n\n");
   std::vector<std::vector<std::string>> rows = {{"phase", "ms an iteration", "share"}};
   for (std::size_t k = 0; k < report.phases.size(); ++k) {
     if (!is_told(report, k)) continue;
     rows.push_back({kPhaseNames[k], number(per_ms * report.phases[k]), percent(report.phases[k], all)});
   }
-  text += run::table(rows, 0) + "\n";
+  text += report::table(rows, 0) + "\n";
   if (report.device == "cuda") {
     rows = {{"kernel", "calls an iteration", "ms an iteration", "share"}};
     for (const profile::KernelTotal& kernel : report.kernels.kernels) {
       rows.push_back({kernel.name, number(static_cast<double>(kernel.calls) / n, "%.4g"),
                       number(per_ms * kernel.seconds), percent(kernel.seconds, report.seconds)});
     }
-    return text + run::table(rows, 0) +
+    return text + report::table(rows, 0) +
            concat("launches by the host: ",
                   number(static_cast<double>(report.kernels.launches) / static_cast<double>(report.steps),
                          "%.4g"),
@@ -80,7 +80,7 @@ std::string profile_text(const ProfileReport& report) {
     rows.push_back({kPhaseNames[k], "else, and waiting", "", number(per_ms * rest(report, phase)),
                     percent(rest(report, phase), threads_time)});
   }
-  return text + run::table(rows, 0);
+  return text + report::table(rows, 0);
 }
 
 std::string profile_json(const ProfileReport& report) {

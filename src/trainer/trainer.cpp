@@ -132,7 +132,7 @@ const Recording* Trainer::Impl::open_recording(std::size_t policy) {
   if (group.leads())
     logging::info(concat("policy '", policies[policy].name(), "' learns from ", envs * each, " of ",
                          recording.entries(), " recorded steps (", recording.replicas(), " replicas, ",
-                         recording.steps(), " steps each, ", run::counted(recording.parts(), "file"),
+                         recording.steps(), " steps each, ", report::counted(recording.parts(), "file"),
                          "): ", each, " for each of ", envs, " replicas"));
   return &recording;
 }

@@ -124,7 +124,7 @@ void bench_sample(benchmark::State& state, const Game& game, Device device, std:
   const std::int64_t stride = output_stride(args.layout);
   args.networks.output = {arrays.floats(rows * stride), stride};
   args.networks.value = args.networks.output.column(args.layout.columns());
-  args.key = RandomKey::of(1, Stream::kAction);
+  args.key = RandomKey::of(1, RandomUse::kAction);
   args.action = arrays.choices(rows * args.layout.action_width(), 1);
   args.log_prob = arrays.floats(rows);
   args.value = arrays.floats(rows);
@@ -182,7 +182,7 @@ void bench_assign_minibatches(benchmark::State& state, const Game& game, Device 
   args.num_envs = game.replicas;
   args.count = 4;
   args.capacity = (game.units() + args.count - 1) / args.count;
-  args.key = RandomKey::of(1, Stream::kShuffle);
+  args.key = RandomKey::of(1, RandomUse::kShuffle);
   args.order = arrays.indices(args.count * args.capacity, 1);
   run(state, device, game.units(), arrays.bytes(), [&](Queue queue) { assign_minibatches(queue, args); });
 }

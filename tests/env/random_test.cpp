@@ -32,7 +32,7 @@ TEST(Random, PhiloxGivesItsKnownAnswers) {
 }
 
 wd::Random random_of(std::uint64_t seed, std::uint32_t replica = 0, std::uint32_t episode = 0,
-                     std::uint32_t step = 0, wd::Stream stream = wd::Stream::kEnvironment) {
+                     std::uint32_t step = 0, wd::Stream stream = wd::RandomUse::kEnvironment) {
   return {wd::RandomKey::of(seed, stream), replica, episode, step};
 }
 
@@ -54,7 +54,7 @@ TEST(Random, EveryCoordinateOfADrawMatters) {
     add(random_of(1), static_cast<int>(k), 0);
     add(random_of(1), 0, static_cast<int>(k));
   }
-  for (const auto stream : {wd::Stream::kAction, wd::Stream::kShuffle, wd::Stream::kPool}) {
+  for (const auto stream : {wd::RandomUse::kAction, wd::RandomUse::kShuffle, wd::RandomUse::kPool}) {
     add(random_of(1, 0, 0, 0, stream), 0, 0);
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(draws));

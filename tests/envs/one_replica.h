@@ -22,7 +22,7 @@ class OneReplica {
       : params_(params), spec_(Env::spec(params)) {
     view_.num_replicas = 1;
     view_.add_roles(spec_);
-    view_.key = view_.start_key = RandomKey::of(seed, Stream::kEnvironment);
+    view_.key = view_.start_key = RandomKey::of(seed, RandomUse::kEnvironment);
     view_.terminated = &terminated_;
     view_.truncated = &truncated_;
     view_.reset_step = &reset_step_;
@@ -36,7 +36,7 @@ class OneReplica {
       rows.active.resize(agents);
       rows.observations.resize(agents * stride);
       rows.mask.resize(role.action_mask ? agents * static_cast<std::size_t>(role.action.choices()) : 0);
-      RunView& view = view_.runs[rows_.size() - 1];
+      SeatView& view = view_.seats[rows_.size() - 1];
       view.observation_stride = static_cast<int>(stride);
       view.action = rows.actions.data();
       view.reward = rows.rewards.data();
@@ -100,7 +100,7 @@ class OneReplica {
 
   std::vector<float> observation(int agent) const {
     const auto [role, slot] = place(agent);
-    const auto stride = static_cast<std::size_t>(view_.runs[role].observation_stride);
+    const auto stride = static_cast<std::size_t>(view_.seats[role].observation_stride);
     const float* const row = rows_[role].observations.data() + slot * stride;
     return {row, row + spec_.roles[role].observation_size()};
   }
@@ -156,7 +156,7 @@ void expect_order_does_not_matter(const typename Env::Params& params, int choice
   const int agents = Env::spec(params).num_agents();
   for (const PhaseOrder order : {PhaseOrder::kBackward, PhaseOrder::kShuffled}) {
     OneReplica<Env> reference(params), other(params);
-    const Random random(RandomKey::of(3, Stream::kAction), 0, 0, 0);
+    const Random random(RandomKey::of(3, RandomUse::kAction), 0, 0, 0);
     for (int t = 1; t <= steps; ++t) {
       std::vector<std::vector<float>> actions(static_cast<std::size_t>(agents));
       for (int i = 0; i < agents; ++i) {

@@ -27,7 +27,7 @@ struct ActorResult {
 inline ActorData random_actor(Draws& draws, Distribution distribution, int rows, int components,
                               bool far = true) {
   ActorData data{.distribution = distribution, .rows = rows, .components = components};
-  data.draw.key = RandomKey::of(5, Stream::kActor);
+  data.draw.key = RandomKey::of(5, RandomUse::kActor);
   data.draw.update = 7, data.draw.purpose = 1;
   data.alpha = distribution == Distribution::kPoint ? 0.0f : 0.3f;
   for (int row = 0; row < rows; ++row) {

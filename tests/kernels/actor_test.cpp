@@ -90,7 +90,7 @@ TEST(Actor, TheDensityIsFiniteWhereTheActionIsAtItsBound) {
 TEST(Actor, TheNoiseOfATargetIsClippedAndActionsStayWithinTheirBounds) {
   ActorData data{.distribution = Distribution::kPoint, .rows = 20'000, .components = 1};
   data.noise = 0.2f, data.noise_clip = 0.3f;
-  data.draw.key = RandomKey::of(5, Stream::kActor);
+  data.draw.key = RandomKey::of(5, RandomUse::kActor);
   data.output.assign(20'000, 0.0f);
   data.action_grad.assign(20'000, 0.0f);
   data.weight.assign(20'000, 1.0f);

@@ -14,7 +14,7 @@ namespace {
 
 std::vector<float> numbers(std::size_t n, std::uint32_t seed) {
   std::vector<float> values(n);
-  const Random random(RandomKey::of(seed, Stream::kAction), 0, 0, 0);
+  const Random random(RandomKey::of(seed, RandomUse::kAction), 0, 0, 0);
   for (std::size_t i = 0; i < n; ++i) values[i] = random.uniform(static_cast<int>(i), 0, -1.0f, 1.0f);
   return values;
 }

@@ -37,7 +37,7 @@ Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica
   drawn.block_bytes = kBlock;
   drawn.num_players = 4;
   drawn.upto = memory.put(std::vector<float>{0.25f, 0.5f, 0.5f, 1.0f});  // player 2 is never drawn
-  drawn.key = RandomKey::of(7, Stream::kOpponent);
+  drawn.key = RandomKey::of(7, RandomUse::kOpponent);
   drawn.policy = policy;
   drawn.now = memory.put(std::vector<std::uint8_t>(n, 2));
   drawn.next = memory.template make<std::uint8_t>(n);

@@ -56,7 +56,7 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
                       .per_replica = c.per_replica,
                       .every = c.every,
                       .first_replica = 5,
-                      .key = RandomKey::of(77, Stream::kReplay),
+                      .key = RandomKey::of(77, RandomUse::kReplay),
                       .gamma = 0.9f,
                       .reward_scale = 0.5f,
                       .importance = memory.put(std::vector{0.7f}),

@@ -55,7 +55,7 @@ struct Filled {
     ReplayDrawArgs args{.ring = ring, .units = units, .per_replica = per_replica, .every = every};
     args.first_replica = first_replica;
     args.draw = number;
-    args.key = RandomKey::of(3, Stream::kReplay);
+    args.key = RandomKey::of(3, RandomUse::kReplay);
     args.importance = memory.put(std::vector{1.0f});
     args.stored_reward =
         memory.put(std::vector<float>(static_cast<std::size_t>(ring.num_envs * ring.capacity)));

@@ -65,8 +65,8 @@ inline SampleData random_sample_data(Draws& draws, const ActionLayout& layout, i
   const std::int64_t rows = static_cast<std::int64_t>(replicas) * num_agents;
   SampleData data;
   data.settings = {
-      .num_agents = num_agents, .layout = layout, .key = RandomKey::of(7, Stream::kAction), .step = 12345};
-  data.settings.noise_key = RandomKey::of(7, Stream::kNoiseMatrix);
+      .num_agents = num_agents, .layout = layout, .key = RandomKey::of(7, RandomUse::kAction), .step = 12345};
+  data.settings.noise_key = RandomKey::of(7, RandomUse::kNoiseMatrix);
   data.settings.noise_every = 4;
   data.output = draws.uniforms(rows * (layout.columns() + 1), -3.0f, 3.0f);
   data.log_std = draws.uniforms(layout.components * std::max(layout.latent, 1), -1.5f, 0.5f);

@@ -20,7 +20,7 @@ constexpr double kLogTwoPi = 1.8378770664093453;
 // Every row has the same output.
 SampleData repeat(const ActionLayout& layout, std::vector<float> row, int rows, int num_agents = 1) {
   SampleData data;
-  data.settings = {.num_agents = num_agents, .layout = layout, .key = RandomKey::of(3, Stream::kAction)};
+  data.settings = {.num_agents = num_agents, .layout = layout, .key = RandomKey::of(3, RandomUse::kAction)};
   row.push_back(0.0f);
   for (int r = 0; r < rows; ++r) data.output.insert(data.output.end(), row.begin(), row.end());
   return data;
@@ -238,7 +238,7 @@ SampleData noise_of(const std::vector<float>& means, const std::vector<float>& l
                             .latent = static_cast<int>(latent.size())},
                            means, count);
   data.log_std = log_std;
-  data.settings.noise_key = RandomKey::of(7, Stream::kNoiseMatrix);
+  data.settings.noise_key = RandomKey::of(7, RandomUse::kNoiseMatrix);
   data.settings.noise_every = 4;
   for (int r = 0; r < count; ++r) data.latent.insert(data.latent.end(), latent.begin(), latent.end());
   return data;
@@ -307,7 +307,7 @@ TEST(Sample, NoiseOfTheStateIsOneFunctionForSeveralSteps) {
     args.first_row = 1;
   });
   differs("another seed", 8,
-          [](SampleArgs& args) { args.noise_key = RandomKey::of(8, Stream::kNoiseMatrix); });
+          [](SampleArgs& args) { args.noise_key = RandomKey::of(8, RandomUse::kNoiseMatrix); });
   EXPECT_EQ(noise(a, 8, [](SampleArgs& args) { args.first_replica = 1; })[0], first[1])
       << "a replica's noise depends on the rank that computes it";
 }
@@ -371,12 +371,12 @@ TEST(Sample, SeedStepPolicyAndReplicaEachChangeTheDraws) {
   const SampleData data = repeat(categorical({1000}), std::vector<float>(1000), 64, 4);
   const std::vector<std::int32_t> base = run_sample(HostMemory(), data).action;
   std::vector<SampleData> others(6, data);
-  others[0].settings.key = RandomKey::of(4, Stream::kAction);
+  others[0].settings.key = RandomKey::of(4, RandomUse::kAction);
   others[1].settings.step = 1;
   others[2].settings.step = std::uint64_t{1} << 32;
   others[3].settings.policy = 1;
   others[4].settings.first_replica = 1000;
-  others[5].settings.key = RandomKey::of(3 + (std::uint64_t{1} << 32), Stream::kAction);
+  others[5].settings.key = RandomKey::of(3 + (std::uint64_t{1} << 32), RandomUse::kAction);
   for (const SampleData& other : others) {
     const std::vector<std::int32_t> got = run_sample(HostMemory(), other).action;
     int equal = 0;

@@ -85,7 +85,7 @@ struct Ours {
   }
 };
 
-class Game final : public OutsideGame {
+class Game final : public OutsideReplica {
  public:
   void reset(std::uint32_t seed, OutsideStep& first) override {
     for (int i = 0; i < kAgents; ++i) word_[i] = first_word(seed, i);

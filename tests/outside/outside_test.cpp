@@ -55,9 +55,9 @@ struct OneReplica {
     view.num_replicas = 1;
     view.add_roles(spec);
     view.blocks = block.data();
-    RunView& run = view.runs[0];
-    run.observation = seen, run.reward = paid, run.active = active, run.restarted = restarted;
-    run.agent_terminated = left, run.action_mask = mask, run.mask_width = 3;
+    SeatView& seat = view.seats[0];
+    seat.observation = seen, seat.reward = paid, seat.active = active, seat.restarted = restarted;
+    seat.agent_terminated = left, seat.action_mask = mask, seat.mask_width = 3;
     view.terminated = &terminated, view.truncated = &truncated, view.reset_step = &reset;
     header() = ReplicaHeader{};
   }
@@ -223,8 +223,8 @@ class Copied final : public OutsideReplicas {
     const auto expect_moved = [](const void* of_host, const void* of_device) {
       EXPECT_TRUE(of_device == nullptr ? of_host == nullptr : of_host != of_device);
     };
-    for (int r = 0; r < host.num_runs; ++r) {
-      const RunView &here = host.runs[r], &there = view.runs[r];
+    for (int r = 0; r < host.num_seats; ++r) {
+      const SeatView &here = host.seats[r], &there = view.seats[r];
       expect_moved(here.bounds, there.bounds);
       expect_moved(here.action, there.action);
       expect_moved(here.reward, there.reward);

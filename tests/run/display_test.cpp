@@ -268,32 +268,33 @@ TEST(Display, AReaderMayGoAway) {
 }
 
 TEST(Format, Counts) {
-  EXPECT_EQ(format_count(0), "0");
-  EXPECT_EQ(format_count(999), "999");
-  EXPECT_EQ(format_count(999.7), "1.00k");
-  EXPECT_EQ(format_count(12'345), "12.3k");
-  EXPECT_EQ(format_count(999'999), "1.00M");
-  EXPECT_EQ(format_count(-1'234'567), "-1.23M");
-  EXPECT_EQ(format_count(123e9), "123G");
+  EXPECT_EQ(report::format_count(0), "0");
+  EXPECT_EQ(report::format_count(999), "999");
+  EXPECT_EQ(report::format_count(999.7), "1.00k");
+  EXPECT_EQ(report::format_count(12'345), "12.3k");
+  EXPECT_EQ(report::format_count(999'999), "1.00M");
+  EXPECT_EQ(report::format_count(-1'234'567), "-1.23M");
+  EXPECT_EQ(report::format_count(123e9), "123G");
 }
 
 TEST(Format, Durations) {
-  EXPECT_EQ(format_duration(0), "0s");
-  EXPECT_EQ(format_duration(59.7), "1m00s");
-  EXPECT_EQ(format_duration(65), "1m05s");
-  EXPECT_EQ(format_duration(7'380), "2h03m");
-  EXPECT_EQ(format_duration(90'000), "1d01h");
-  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(report::format_duration(0), "0s");
+  EXPECT_EQ(report::format_duration(59.7), "1m00s");
+  EXPECT_EQ(report::format_duration(65), "1m05s");
+  EXPECT_EQ(report::format_duration(7'380), "2h03m");
+  EXPECT_EQ(report::format_duration(90'000), "1d01h");
+  EXPECT_EQ(report::format_duration(std::numeric_limits<double>::infinity()), "?");
 }
 
 TEST(Format, BytesAndReturns) {
-  EXPECT_EQ(format_bytes(std::uint64_t{300} << 20), "300 MiB");
-  EXPECT_EQ(format_bytes(1) + ", " + format_bytes(64 * 1024) + ", " + format_bytes(1 << 20),
-            "1 KiB, 64 KiB, 1 MiB");
-  EXPECT_EQ(format_bytes(std::uint64_t{1100} << 20), "1.1 GiB");
-  EXPECT_EQ(format_return(-3.2), "-3.20");
-  EXPECT_EQ(format_return(1.234e6), "1.23M");
-  EXPECT_EQ(counted(1, "role") + ", " + counted(2, "agent"), "1 role, 2 agents");
+  EXPECT_EQ(report::format_bytes(std::uint64_t{300} << 20), "300 MiB");
+  EXPECT_EQ(
+      report::format_bytes(1) + ", " + report::format_bytes(64 * 1024) + ", " + report::format_bytes(1 << 20),
+      "1 KiB, 64 KiB, 1 MiB");
+  EXPECT_EQ(report::format_bytes(std::uint64_t{1100} << 20), "1.1 GiB");
+  EXPECT_EQ(report::format_return(-3.2), "-3.20");
+  EXPECT_EQ(report::format_return(1.234e6), "1.23M");
+  EXPECT_EQ(report::counted(1, "role") + ", " + report::counted(2, "agent"), "1 role, 2 agents");
 }
 
 }  // namespace

@@ -138,21 +138,21 @@ template <typename Env, typename Team>
 WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state,
                  const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica,
                  const std::int32_t* counting) {
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
     const std::int32_t* const rows =
-        run.action + static_cast<std::int64_t>(replica) * run.policy_agents * run.action_width;
-    if (run.bounds != nullptr) {
-      team.each_pair(run.action_width, run.count, [&](int k, int i) {
-        const auto action = load_word<float>(rows, i * run.action_width + k);
-        store_word(staging.actions, k * shape.num_agents + run.first_agent + i,
-                   within_bounds(action, run.bounds[k]));
+        seat.action + static_cast<std::int64_t>(replica) * seat.policy_agents * seat.action_width;
+    if (seat.bounds != nullptr) {
+      team.each_pair(seat.action_width, seat.count, [&](int k, int i) {
+        const auto action = load_word<float>(rows, i * seat.action_width + k);
+        store_word(staging.actions, k * shape.num_agents + seat.first_agent + i,
+                   within_bounds(action, seat.bounds[k]));
       });
       continue;
     }
-    team.each_pair(run.action_width, run.count, [&](int k, int i) {
-      store_word(staging.actions, k * shape.num_agents + run.first_agent + i,
-                 load_word<std::int32_t>(rows, i * run.action_width + k));
+    team.each_pair(seat.action_width, seat.count, [&](int k, int i) {
+      store_word(staging.actions, k * shape.num_agents + seat.first_agent + i,
+                 load_word<std::int32_t>(rows, i * seat.action_width + k));
     });
   }
   enter(team, EnvFunction::kInGame);
@@ -189,21 +189,21 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
   enter(team, EnvFunction::kInGame);
   const int t = team.t();
   const bool resetting = t == 0;
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
-    const std::int64_t row = static_cast<std::int64_t>(replica) * run.policy_agents;
-    team.each(run.count, [&](int i) {
-      const int agent = run.first_agent + i;
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
+    const std::int64_t row = static_cast<std::int64_t>(replica) * seat.policy_agents;
+    team.each(seat.count, [&](int i) {
+      const int agent = seat.first_agent + i;
       const bool before = !resetting && staging.counted[agent] != 0;
-      const bool now = in_game<Env>(params, state, agent) || (run.paid_after_leaving && before);
-      run.active[row + i] = now ? 1 : 0;
-      if (counting != nullptr) counting[agent] = run.paid_after_leaving && now ? 1 : 0;
-      if (run.restarted != nullptr) run.restarted[row + i] = resetting || (now && !before) ? 1 : 0;
-      if (run.reward == nullptr) return;
+      const bool now = in_game<Env>(params, state, agent) || (seat.paid_after_leaving && before);
+      seat.active[row + i] = now ? 1 : 0;
+      if (counting != nullptr) counting[agent] = seat.paid_after_leaving && now ? 1 : 0;
+      if (seat.restarted != nullptr) seat.restarted[row + i] = resetting || (now && !before) ? 1 : 0;
+      if (seat.reward == nullptr) return;
       const float reward = resetting ? 0.0f : staging.rewards[agent];
       const bool dropped = is_dropped(reward, before);
-      run.reward[row + i] = dropped ? 0.0f : reward;
-      run.agent_terminated[row + i] = before && !now ? 1 : 0;
+      seat.reward[row + i] = dropped ? 0.0f : reward;
+      seat.agent_terminated[row + i] = before && !now ? 1 : 0;
       if (view.dropped == nullptr) return;
       note(view.dropped[static_cast<std::int64_t>(replica) * shape.num_agents + agent], t, before && !now,
            dropped ? reward : 0.0f);
@@ -214,16 +214,16 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
 // Allows every choice in a row that does not count and has no legal one: something is drawn in every row.
 template <typename Team>
 WD_FN void open_masks(Team& team, const StepView& view, int replica) {
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
-    if (run.action_mask == nullptr) continue;
-    const std::int64_t row = static_cast<std::int64_t>(replica) * run.policy_agents;
-    team.each(run.count, [&](int i) {
-      if (run.active[row + i] != 0) return;
-      std::uint8_t* const legal = run.action_mask + (row + i) * run.mask_width;
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
+    if (seat.action_mask == nullptr) continue;
+    const std::int64_t row = static_cast<std::int64_t>(replica) * seat.policy_agents;
+    team.each(seat.count, [&](int i) {
+      if (seat.active[row + i] != 0) return;
+      std::uint8_t* const legal = seat.action_mask + (row + i) * seat.mask_width;
       bool any = false;
-      for (int k = 0; k < run.choices; ++k) any = any || legal[k] != 0;
-      for (int k = 0; k < run.choices && !any; ++k) legal[k] = 1;
+      for (int k = 0; k < seat.choices; ++k) any = any || legal[k] != 0;
+      for (int k = 0; k < seat.choices && !any; ++k) legal[k] = 1;
     });
   }
 }
@@ -264,7 +264,7 @@ WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                               void* rows) {
   enter(team, EnvFunction::kObserve);
   Env::observe(team, params, state,
-               Observations(view.runs, view.num_runs, replica, kType, view.as_table, rows));
+               Observations(view.seats, view.num_seats, replica, kType, view.as_table, rows));
 }
 
 // Advances one replica by one step. `team.t()` is 0 if the replica resets, else the number of the step.

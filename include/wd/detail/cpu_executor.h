@@ -198,8 +198,8 @@ class CpuEnvironment final : public Environment {
   // writes.
   static std::int64_t grain(const StepView& view) {
     std::int64_t floats = 64;
-    for (int r = 0; r < view.num_runs; ++r)
-      floats += std::int64_t{view.runs[r].count} * (view.runs[r].observation_stride + 64);
+    for (int r = 0; r < view.num_seats; ++r)
+      floats += std::int64_t{view.seats[r].count} * (view.seats[r].observation_stride + 64);
     return 1 + 32768 / floats;
   }
 

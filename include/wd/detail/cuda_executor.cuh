@@ -191,11 +191,11 @@ __device__ void clear_words(void* to, std::uint32_t bytes) {
 template <int kTile>
 __device__ void write_rows(const StepView& view, int replica, const std::byte* rows) {
   const int entry_bytes = bytes_of(view.observation_type);
-  for (int r = 0; r < view.num_runs; ++r) {
-    const RunView& run = view.runs[r];
-    const std::int64_t first = std::int64_t{replica} * run.observed_agents * run.observation_stride;
-    const int bytes = run.count * run.observation_stride * entry_bytes;
-    copy_words<kTile>(static_cast<std::byte*>(run.observation) + first * entry_bytes, rows,
+  for (int r = 0; r < view.num_seats; ++r) {
+    const SeatView& seat = view.seats[r];
+    const std::int64_t first = std::int64_t{replica} * seat.observed_agents * seat.observation_stride;
+    const int bytes = seat.count * seat.observation_stride * entry_bytes;
+    copy_words<kTile>(static_cast<std::byte*>(seat.observation) + first * entry_bytes, rows,
                       static_cast<std::uint32_t>(bytes));
     rows += bytes;
   }
@@ -244,8 +244,8 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
 // Bytes of all rows of a replica.
 inline std::size_t bytes_of_rows(const StepView& view) {
   std::size_t entries = 0;
-  for (int r = 0; r < view.num_runs; ++r)
-    entries += static_cast<std::size_t>(view.runs[r].count) * view.runs[r].observation_stride;
+  for (int r = 0; r < view.num_seats; ++r)
+    entries += static_cast<std::size_t>(view.seats[r].count) * view.seats[r].observation_stride;
   return entries * static_cast<std::size_t>(bytes_of(view.observation_type));
 }
 

@@ -11,12 +11,12 @@
 namespace wd {
 
 inline constexpr int kMaxRoles = 8;
-inline constexpr int kMaxSeats = 32;  // runs of agents with one policy: wd/cast.h
+inline constexpr int kMaxSeats = 32;  // seats of agents with one policy: wd/cast.h
 inline constexpr int kMaxStatistics = 16;
 
 // The location of the rows of a seat (wd/cast.h), a run of agents of one role, in the buffers of its policy.
-// Pointers point to replica 0 and the run's first agent.
-struct RunView {
+// Pointers point to replica 0 and the seat's first agent.
+struct SeatView {
   int first_agent = 0;
   int count = 0;
   int policy_agents = 0;  // agents of the whole policy: number of rows per replica
@@ -47,9 +47,9 @@ struct RunView {
   // [E, policy_agents, StepView::stream_bytes[k]], row t + 1, of each stream of agents
   void* streams[kMaxStreams] = {};
 
-  // A run whose buffers hold only its own agents. Pointers are null; observation rows have no padding.
-  static RunView of(const Role& role, int first_agent, int count) {
-    RunView view;
+  // A seat whose buffers hold only its own agents. Pointers are null; observation rows have no padding.
+  static SeatView of(const Role& role, int first_agent, int count) {
+    SeatView view;
     view.first_agent = first_agent;
     view.count = view.policy_agents = view.observed_agents = count;
     view.action_width = role.action.width();
@@ -60,17 +60,17 @@ struct RunView {
   }
 };
 
-// The run of an agent. An index takes one register of a GPU, a pointer two; on a CPU a pointer makes a step
+// The seat of an agent. An index takes one register of a GPU, a pointer two; on a CPU a pointer makes a step
 // of tag_gridworld 5 % faster.
-WD_FN const RunView& run_of(const RunView* runs, int num_runs, int agent) {
+WD_FN const SeatView& seat_of(const SeatView* seats, int num_seats, int agent) {
 #if defined(__CUDA_ARCH__)
   int r = 0;
-  while (r + 1 < num_runs && agent >= runs[r + 1].first_agent) ++r;
-  return runs[r];
+  while (r + 1 < num_seats && agent >= seats[r + 1].first_agent) ++r;
+  return seats[r];
 #else
-  const RunView* const last = runs + (num_runs - 1);
-  while (runs != last && agent >= runs[1].first_agent) ++runs;
-  return *runs;
+  const SeatView* const last = seats + (num_seats - 1);
+  while (seats != last && agent >= seats[1].first_agent) ++seats;
+  return *seats;
 #endif
 }
 
@@ -97,16 +97,16 @@ struct StepView {
   std::uint32_t first_replica = 0;  // global id of replica 0
   int time_limit = 0;
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
-  RandomKey key{};        // Stream::kEnvironment
+  RandomKey key{};        // RandomUse::kEnvironment
   RandomKey start_key{};  // the same, for reset()
-  RandomKey pool_key{};   // Stream::kPool
+  RandomKey pool_key{};   // RandomUse::kPool
   ResetMode reset = ResetMode::kRandom;
   std::uint32_t pool_size = 0;        // kPool: number of starts; kGiven: number of images
   const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
   std::byte* blocks = nullptr;        // [E, block_bytes]
   std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
-  int num_runs = 0;
-  ObservationType observation_type = ObservationType::kFloat32;  // of all runs
+  int num_seats = 0;
+  ObservationType observation_type = ObservationType::kFloat32;  // of all seats
   bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
@@ -121,17 +121,17 @@ struct StepView {
   // [E]: 0 leaves a replica and its rows as they are; null: all are stepped.
   const std::uint8_t* chosen = nullptr;
   // In the order of their agents. Last, so that what every replica reads stays together.
-  RunView runs[kMaxSeats];
+  SeatView seats[kMaxSeats];
 
   WD_FN bool chooses(int replica) const { return chosen == nullptr || chosen[replica] != 0; }
 
-  // Adds the agents of an environment, a run per role, each with buffers that hold only its own agents.
+  // Adds the agents of an environment, a seat per role, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {
     time_limit = spec.time_limit;
     at_time_limit = spec.at_time_limit;
     int agent = 0;
     for (const Role& role : spec.roles) {
-      runs[num_runs++] = RunView::of(role, agent, role.count);
+      seats[num_seats++] = SeatView::of(role, agent, role.count);
       agent += role.count;
     }
   }

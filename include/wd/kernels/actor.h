@@ -14,7 +14,7 @@ namespace wd {
 // Where the random numbers of a row come from: rows of all ranks are numbered together, so that the ranks
 // draw what one rank would.
 struct ActorDraw {
-  RandomKey key{};                     // Stream::kActor
+  RandomKey key{};                     // RandomUse::kActor
   const TrainingTime* time = nullptr;  // on the device
   int update = 0;                      // counts the updates of an iteration; below 2^16
   int purpose = 0;                     // which of the draws of an update; below 2^8

@@ -175,7 +175,7 @@ void GuardedReplica::step(World& world, std::size_t role) {
   place_ = {};
   load(world, role);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    RunView& out = view.runs[r];
+    SeatView& out = view.seats[r];
     out.observation = rows_[r].observation.data();
     out.observation_stride = static_cast<int>(rows_[r].observation_pitch / kWord);
     if (out.action_mask == nullptr) continue;
@@ -233,7 +233,7 @@ std::string GuardedReplica::action_meaning(const char* call, bool continuous, st
     if (agent < first_agent(r) || agent >= first_agent(r) + role.count) continue;
     if (role.action.is_continuous() != continuous)
       return concat(what, "the actions of ", role.name, "s are ", continuous ? "discrete" : "continuous");
-    return concat(what, run::counted(role.action.width(), continuous ? "component" : "head"),
+    return concat(what, report::counted(role.action.width(), continuous ? "component" : "head"),
                   " is all that a ", role.name, " has");
   }
   return concat(what, there_are(layout_.num_agents, "agent"));

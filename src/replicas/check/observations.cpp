@@ -66,14 +66,14 @@ std::string shortened(const std::string& name) {
   return name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...";
 }
 
-std::string number(double value) { return run::format_number("%.4g", value); }
+std::string number(double value) { return report::format_number("%.4g", value); }
 
 // "minimum -1        mean 0.01      maximum 1".
 std::string range_of(const Entry& part) {
   if (part.count == 0) return "no agent was in the game";
   constexpr int kWidth = 11;
-  return concat("minimum ", run::padded(number(part.low), -kWidth), "mean ",
-                run::padded(number(part.sum / static_cast<double>(part.count)), -kWidth), "maximum ",
+  return concat("minimum ", report::padded(number(part.low), -kWidth), "mean ",
+                report::padded(number(part.sum / static_cast<double>(part.count)), -kWidth), "maximum ",
                 number(part.high));
 }
 

@@ -65,7 +65,8 @@ void write(Environment& environment, int index, std::optional<double> value) {
 
 CheckResult check_settings(Environment& environment) {
   const Values before = read(environment);
-  CheckResult result{"settings have their own variables", run::counted(std::ssize(before.names), "setting")};
+  CheckResult result{"settings have their own variables",
+                     report::counted(std::ssize(before.names), "setting")};
   for (std::size_t k = 0; k < before.names.size(); ++k) {
     const auto index = static_cast<int>(k);
     write(environment, index, {});

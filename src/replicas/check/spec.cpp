@@ -10,8 +10,8 @@ CheckResult check_spec(const Environment& environment) {
   const Spec spec = environment.spec();
   const std::string fault = spec_fault(spec, environment.layout());
   return {"the specification is consistent",
-          fault.empty() ? concat(run::counted(std::ssize(spec.roles), "role"), ", ",
-                                 run::counted(spec.num_agents(), "agent"))
+          fault.empty() ? concat(report::counted(std::ssize(spec.roles), "role"), ", ",
+                                 report::counted(spec.num_agents(), "agent"))
                         : fault,
           fault.empty()};
 }

@@ -113,11 +113,11 @@ StepView World::view() {
   view.add_roles(spec_);
   view.num_replicas = num_envs_;
   view.first_replica = first_replica_;
-  view.key = view.start_key = RandomKey::of(seed_, Stream::kEnvironment);
+  view.key = view.start_key = RandomKey::of(seed_, RandomUse::kEnvironment);
   view.blocks = blocks_.data();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     RoleRows& row = rows[r];
-    RunView& out = view.runs[r];
+    SeatView& out = view.seats[r];
     out.observation_stride = stride(spec_.roles[r]);
     out.action = row.action.data();
     out.reward = row.reward.data();

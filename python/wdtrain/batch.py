@@ -70,7 +70,7 @@ class Role:
         return sum(self.observation.values())
 
 
-class Game:
+class Batch:
     """Replicas of an environment. `make` makes its forms anew."""
 
     def __init__(self, make, name, num_envs, device, seed, autoreset_mode, arrays, settings, params):
