@@ -19,8 +19,8 @@ struct SimpleSpeakerListener {
     void describe(auto&& field) {
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
       field("one_role", one_role,
-            "both agents have the same spaces: observations are padded, and a mask hides choices of the "
-            "speaker");
+            "both agents have the same spaces: observations are padded, and a "
+            "mask hides choices of the speaker");
       motion.describe(field);
     }
   };

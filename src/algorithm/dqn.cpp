@@ -198,8 +198,8 @@ void DqnSettings::describe(Fields& field) {
   field("reward_scale", reward_scale, above(0, 1e9), "rewards are multiplied by it before learning");
   replay.describe(field);
   field("target_every", target_every, {1, 1e12},
-        "environment steps after which the target network moves; less than a rollout: several times in its "
-        "updates");
+        "environment steps after which the target network moves; less than a "
+        "rollout: several times in its updates");
   field("tau", tau, above(0, 1), "how far it moves towards the network; 1: it becomes a copy");
   field("double_q", double_q, "the network chooses the next action that the target network values");
   field("huber", huber, {0, 1e9}, "errors beyond it count linearly; 0: all errors are squared");

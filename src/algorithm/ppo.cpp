@@ -20,8 +20,8 @@ void PpoSettings::describe(Fields& field) {
   field("vf_clip_param", vf_clip_param, {0, 1e9}, "limit of the value's change; 0: off");
   field("target_kl", target_kl, {0, 1e6}, "stop the epochs once the policy has moved this far; 0: off");
   field("adaptive_kl", adaptive_kl, {0, 1e6},
-        "the learning rate, which begins at lr, follows the KL divergence of minibatches: 1.5 times lower "
-        "above "
+        "the learning rate, which begins at lr, follows the KL divergence "
+        "of minibatches: 1.5 times lower above "
         "twice this value, 1.5 times higher below half of it, from 1e-5 to 1e-2; 0: off");
   field("num_epochs", num_epochs, {1, 1000}, "passes over each rollout");
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");

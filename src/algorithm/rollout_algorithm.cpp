@@ -164,8 +164,8 @@ std::int64_t horizons(double horizon, std::int64_t time_limit) {
 
 void describe_max_rows(Fields& field, std::int64_t& max_rows) {
   field("max_rows", max_rows, {0, 1e12},
-        "rows (agents x steps x replicas) of each rollout that an epoch learns from at most, drawn anew for "
-        "each "
+        "rows (agents x steps x replicas) of each rollout that an epoch learns from "
+        "at most, drawn anew for each "
         "epoch; rounded down to whole steps, or sequences, of every replica; 0: all");
 }
 

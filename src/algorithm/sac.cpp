@@ -222,8 +222,8 @@ void SacSettings::describe(Fields& field) {
   ActorCriticSettings::describe(field);
   describe_critics(field, num_critics);
   field("cql_alpha", cql_alpha, {0, 1e9},
-        "weight of conservative Q-learning's penalty: of choices as in DQN; otherwise the value of an action "
-        "that "
+        "weight of conservative Q-learning's penalty: of choices as in DQN; otherwise "
+        "the value of an action that "
         "the actor draws, less that of the one that was played");
   field("temperature", temperature, above(0, 1e6), "weight of the entropy, at first");
   field("tune_temperature", tune_temperature, "adapt it so that the entropy approaches target_entropy");

@@ -137,8 +137,8 @@ int check(const CommandLine& line) {
   if (!options.algorithm.empty()) {
     if (!against.original.empty())
       throw UsageError(
-          "--algorithm and --against exclude each other: one checks an algorithm, the other an "
-          "environment");
+          "--algorithm and --against exclude each other: one checks "
+          "an algorithm, the other an environment");
     const bool passed = check_algorithm(load_for_algorithm(options.sources(false)));
     if (!passed) print(options.algorithm + " has faults\n");
     return passed ? 0 : 1;

@@ -20,8 +20,8 @@ using nlohmann::json;
 
 constexpr const char* kProcess = "the process answers";
 constexpr const char* kStateOption =
-    "--state MODULE:FUNCTION names a function of the original that returns {field: number or list of "
-    "numbers}";
+    "--state MODULE:FUNCTION names a function of the original that returns "
+    "{field: number or list of numbers}";
 
 double number_of(const json& value) {
   return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();

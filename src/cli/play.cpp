@@ -100,8 +100,8 @@ int play(const CommandLine& line) {
   arguments.option("--opponent", options.opponent, "PLAYER",
                    "record each trained role in turn against random, scripted, a run or a checkpoint");
   arguments.option("-o,--out", options.out, "FILE",
-                   "page (.html), movie (.gif, .mp4) or numbers (.json; - is stdout) to write "
-                   "(RUN/rollout.html)");
+                   "page (.html), movie (.gif, .mp4) or numbers (.json; "
+                   "- is stdout) to write (RUN/rollout.html)");
   arguments.number("--fps", options.frames_per_second, {1, 120}, "INT", "steps per second of a movie (20)");
   bool opens = false;
   arguments.flag("--open", opens, "show the page or movie: in $BROWSER, or by xdg-open or open");

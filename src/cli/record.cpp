@@ -32,8 +32,8 @@ ConfigSources sources_of(const RecordOptions& options) {
         "record needs RUN, a run's folder or a checkpoint's; or --random, and --env or --config");
   if (!options.run.empty() && names_config)
     throw UsageError(concat("record plays ", options.run,
-                            " in its own environment: leave out --env and "
-                            "--config"));
+                            " in its own "
+                            "environment: leave out --env and --config"));
   if (options.random && options.greedy)
     throw UsageError("--random and --greedy both choose the actions: give one of them");
   ConfigSources sources = options.config.sources(options.run.empty());

@@ -27,8 +27,8 @@ int report_runs(const CommandLine& line) {
   arguments.option("-o,--out", named, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
   arguments.option("--group_by", group_by, "SETTINGS",
-                   "form groups by these settings only: paths or parts of them, separated by commas, such as "
-                   "lr,model");
+                   "form groups by these settings only: paths or parts of them, "
+                   "separated by commas, such as lr,model");
   arguments.flag("--open", opens, "show the page: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
   const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();

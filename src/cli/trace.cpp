@@ -159,8 +159,8 @@ int trace(const CommandLine& line) {
   Arguments arguments(
       line, "trace",
       "Play a script of actions in one replica, and record the observations and rewards of every agent.\n"
-      "Settings are the environment's own defaults, then --config, then --set; configs/NAME.yaml is not "
-      "read.");
+      "Settings are the environment's own defaults, then --config, "
+      "then --set; configs/NAME.yaml is not read.");
   ConfigOptions options;
   std::string script_path, out;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});

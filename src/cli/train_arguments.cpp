@@ -81,16 +81,16 @@ bool TrainArguments::parse(const CommandLine& line) {
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
   if (resume && !config.file.empty()) {
     throw UsageError(
-        "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
-        "--set");
+        "--resume and --config exclude each other: a run goes on with its "
+        "own configuration; change it by --set");
   }
   if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
   if (resume && autoscale.asked())
     throw UsageError("--resume and --auto_scale exclude each other: a run goes on with its own replicas");
   if (print_only && autoscale.asked())
     throw UsageError(
-        "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
-        "config.yaml");
+        "--print_config and --auto_scale exclude each other: what a search "
+        "chooses is in the run's config.yaml");
   if (strict_device && profiles)
     throw UsageError("--strict_device and --profile exclude each other: each listens to what the other does");
   if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");

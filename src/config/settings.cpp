@@ -60,8 +60,8 @@ void ModelSettings::describe(Fields& field) {
     network->describe(field);
     if (network->state_size() > 0)
       field("sequence_length", sequence_length, {0, 1e6},
-            "steps through which gradients flow back in time; divides the rollout's steps; 0: the whole "
-            "rollout");
+            "steps through which gradients flow back in time; divides the "
+            "rollout's steps; 0: the whole rollout");
   } else {
     field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
     field("critic_dims", critic_dims, {1, 65'536},
@@ -227,8 +227,8 @@ void SavingSettings::describe(Fields& field) {
   field.choice(
       "replay", replay, {"always", "last", "never"},
       "which checkpoints hold the replay memories of policies: all, only the newest, or none; training "
-      "that goes on from one without them fills them anew, and is not the same as if it had never "
-      "stopped");
+      "that goes on from one without them fills them anew, and is not the same "
+      "as if it had never stopped");
   field("basedir", basedir, "parent folder of all runs");
   field("name", name, "folder within basedir");
   field("tag", tag, "folder within name");
@@ -272,8 +272,8 @@ void AutoscaleSettings::describe(Fields& field) {
       "objective", objective, {"speed", "memory"},
       "speed: the smallest setting that is as fast as any; memory: the largest that fits, as in WarpDrive");
   field("min_iterations", min_iterations, {0, 1e9},
-        "the batch must leave this many iterations within total_steps, if the configured one does; 0: any "
-        "number");
+        "the batch must leave this many iterations within total_steps, if the "
+        "configured one does; 0: any number");
   field(
       "min_rollout", min_rollout, {0, 1e9},
       "minimum steps per rollout; 0: three horizons of gamma and lambda, at most one episode, and for speed "

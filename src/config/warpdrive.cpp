@@ -262,8 +262,8 @@ std::optional<std::pair<Place, std::string>> notebook_mark(const Node& tree) {
     if (!says) return std::nullopt;
   }
   return std::pair(episodes->place,
-                   "trainer.num_episodes without total_steps, and to_train and model_ckpt_filepath of every "
-                   "policy");
+                   "trainer.num_episodes without total_steps, and "
+                   "to_train and model_ckpt_filepath of every policy");
 }
 
 }  // namespace

@@ -84,8 +84,8 @@ Membership read_membership() {
   if (!slurm || !variable("MASTER_ADDR").empty()) self.master_addr = variable("MASTER_ADDR");
   if (self.master_addr.empty())
     throw UsageError(
-        "environment variable MASTER_ADDR is missing: the machine of rank 0, with MASTER_PORT a free port "
-        "there");
+        "environment variable MASTER_ADDR is missing: the machine of rank 0, "
+        "with MASTER_PORT a free port there");
   if (!slurm || !variable("MASTER_PORT").empty()) self.master_port = number("MASTER_PORT", 1, 65'535);
   self.store_exists = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
   self.store_fd = number_or("WD_STORE_FD", 0, std::numeric_limits<int>::max(), -1);

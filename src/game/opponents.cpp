@@ -119,8 +119,8 @@ OpponentList find_opponents(const Config& config, const Environment& environment
         if (player.remembers())
           throw UsageError(concat(player.name(),
                                   ": remembers what it saw in episodes under way, so a run with it "
-                                  "cannot go on with another list: begin a new run with its weights "
-                                  "(--warm_start)"));
+                                  "cannot go on with another list: begin a "
+                                  "new run with its weights (--warm_start)"));
   if (!says_self && policy.to_train) without[0] = 1;
   list.shares = shares_of(given, without);
   if (list.others.size() > kMaxOpponents)

@@ -128,11 +128,10 @@ void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
   if (longest <= kTolerated * mean || longest - mean <= kNotable * interval || straggler_reported) return;
   straggler_reported = true;
   if (group.leads()) {
-    logging::warn(concat(
-        "rollouts of rank ", all.argmax().item<std::int64_t>(), " take ",
-        std::round(100.0 * longest / mean) / 100.0,
-        " times as long as those of an average rank: the others wait for it; see time/rollout_max_s and "
-        "trainer.straggler_preempt"));
+    logging::warn(concat("rollouts of rank ", all.argmax().item<std::int64_t>(), " take ",
+                         std::round(100.0 * longest / mean) / 100.0,
+                         " times as long as those of an average rank: the others wait "
+                         "for it; see time/rollout_max_s and trainer.straggler_preempt"));
   }
 }
 
