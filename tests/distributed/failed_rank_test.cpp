@@ -27,7 +27,9 @@ Spec one_role_spec() {
 class OneRank {
  public:
   OneRank(const ProcessGroup& group, const char* algorithm)
-      : group_(group), trajectory_({one_role_spec(), {"agent"}, {0}, kRolloutSteps, kReplicas}) {
+      : group_(group),
+        trajectory_(
+            {one_role_spec(), Cast::of_roles(one_role_spec(), {"agent"}, {0}), kRolloutSteps, kReplicas}) {
     PolicyBuffers& buffers = trajectory_.policies()[0];
     settings_.algorithm = AlgorithmChoice::named(algorithm);
     if (settings_.algorithm

@@ -32,7 +32,7 @@ TEST(Random, PhiloxGivesItsKnownAnswers) {
 }
 
 wd::Random random_of(std::uint64_t seed, std::uint32_t replica = 0, std::uint32_t episode = 0,
-                     std::uint32_t step = 0, wd::Stream stream = wd::RandomUse::kEnvironment) {
+                     std::uint32_t step = 0, wd::RandomUse stream = wd::RandomUse::kEnvironment) {
   return {wd::RandomKey::of(seed, stream), replica, episode, step};
 }
 

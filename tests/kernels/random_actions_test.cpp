@@ -78,7 +78,7 @@ TEST(RandomActions, AreFiniteWhereBoundsAreNot) {
 TEST(RandomActions, HaveAStreamOfTheirOwn) {
   for (const std::uint64_t seed : {std::uint64_t{7}, (std::uint64_t{3} << 32) + 5}) {
     const RandomKey own = step_key(random_actions_of(ActionSpace::discrete({2}), seed, 2, 9));
-    for (const Stream other :
+    for (const RandomUse other :
          {RandomUse::kEnvironment, RandomUse::kAction, RandomUse::kShuffle, RandomUse::kPool}) {
       const RandomKey key = RandomKey::of(seed, other);
       const Philox bits = philox({{2, 9, 0, 0}}, key.key0, key.key1);
