@@ -26,6 +26,9 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
 // Stores a value at a path of the tree and creates the sections on the way.
 void put(Node& tree, std::string_view path, Node value);
 
+// Adds to the tree what only the defaults contain.
+void fill(Node& tree, const Node& defaults);
+
 // warpdrive.cpp: returns the settings that an alias implies as a layer. Empty for names that imply no
 // settings.
 Layer alias_layer(const std::string& name, const Place& place);
