@@ -286,8 +286,7 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
     UnusedTrainerKeys keys;
     Reader reader(*trainer, "trainer", problems, places);
     keys.describe(reader);
-    for (const char* const key : {"num_gpus", "env_backend", "neg_pos_env_ratio"})
-      drop_unused(tree, concat("trainer.", key), unused);
+    for (const std::string& path : names_of(describe_of(keys), "trainer.")) drop_unused(tree, path, unused);
   }
   const bool takes_keys = trainer == nullptr || trainer->is_map() || trainer->kind == Node::Kind::kNull;
   if (takes_keys && !contains(env_fields, "seed")) translate_seed(tree, problems, unused);
