@@ -62,12 +62,9 @@ std::vector<GameSide> sides_of(const Spec& spec, const std::vector<Seat>& seats,
   for (GameSide& side : sides) {
     const std::string& role = spec.roles.at(static_cast<std::size_t>(side.role)).name;
     const std::string& policy = policies.at(static_cast<std::size_t>(side.policy));
-    if (std::ranges::count(sides, side.role, &GameSide::role) == 1) {
-      side.name = role;
-    } else {
-      side.name =
-          std::ranges::count(sides, side.policy, &GameSide::policy) == 1 ? policy : policy + "." + role;
-    }
+    const bool only_one = std::ranges::count(sides, side.role, &GameSide::role) == 1;
+    const bool one_role = std::ranges::count(sides, side.policy, &GameSide::policy) == 1;
+    side.name = only_one ? role : one_role ? policy : policy + "." + role;
   }
   return sides;
 }

@@ -206,9 +206,7 @@ std::vector<const Exclusion*> Usage::problems() const {
 void add_model(Usage& usage, const ModelSettings& model) {
   if (model.network) usage.words["type"] = model.network->name();
   usage.words["quantiles"] = std::to_string(model.quantiles);
-  std::vector<std::string> dims;
-  for (const int dim : model.critic_dims) dims.push_back(std::to_string(dim));
-  usage.words["critic_dims"] = "[" + join(dims) + "]";
+  usage.words["critic_dims"] = "[" + join(model.critic_dims) + "]";
   const auto add = [&](Use use, bool is) { usage.uses.add(use, is); };
   usage.words["reads"] = "[" + join(model.reads) + "]";
   usage.words["critic_reads"] = "[" + join(model.critic_reads) + "]";
@@ -250,16 +248,16 @@ void add_streams(Usage& usage, const ModelSettings& model, const std::vector<Str
 }
 
 void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
+  const AlgorithmTraits traits = algorithm.traits();
   usage.words["algorithm"] = algorithm.name();
-  add_output(usage, algorithm.traits().output);
-  usage.uses.add(Use::kMeans, algorithm.traits().output != PolicyOutput::kDistribution &&
-                                  !algorithm.traits().learns_quantiles);
-  usage.uses.add(Use::kReplay, algorithm.traits().learns_from != LearnsFrom::kPlay);
-  usage.uses.add(Use::kNeedsPlay, algorithm.traits().learns_from == LearnsFrom::kPlay);
-  usage.uses.add(Use::kNeedsRecordings, algorithm.traits().learns_from == LearnsFrom::kRecordings);
-  usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations == kReuseYes);
-  usage.uses.add(Use::kValuesState, algorithm.traits().values_state);
-  usage.uses.add(algorithm.traits().mixer.reads_state() ? Use::kMixesState : Use::kMixesNoState);
+  add_output(usage, traits.output);
+  usage.uses.add(Use::kMeans, traits.output != PolicyOutput::kDistribution && !traits.learns_quantiles);
+  usage.uses.add(Use::kReplay, traits.learns_from != LearnsFrom::kPlay);
+  usage.uses.add(Use::kNeedsPlay, traits.learns_from == LearnsFrom::kPlay);
+  usage.uses.add(Use::kNeedsRecordings, traits.learns_from == LearnsFrom::kRecordings);
+  usage.uses.add(Use::kKeptActivations, traits.keeps_activations == kReuseYes);
+  usage.uses.add(Use::kValuesState, traits.values_state);
+  usage.uses.add(traits.mixer.reads_state() ? Use::kMixesState : Use::kMixesNoState);
 }
 
 void add_output(Usage& usage, PolicyOutput output) {

@@ -168,17 +168,10 @@ std::optional<Place> indenting_tab(const std::string& source, std::string_view t
 std::string list_text(const Node& node, int depth);
 
 std::string one_line(const Node& node, int depth) {
-  switch (node.kind) {
-    case Node::Kind::kNull:
-      return "(empty)";
-    case Node::Kind::kScalar:
-      return node.quoted ? '"' + node.text + '"' : node.text;
-    case Node::Kind::kMap:
-      return "{...}";
-    case Node::Kind::kList:
-      return depth > 2 ? "[...]" : list_text(node, depth);
-  }
-  return "";
+  if (node.kind == Node::Kind::kNull) return "(empty)";
+  if (node.is_map()) return "{...}";
+  if (node.kind == Node::Kind::kList) return depth > 2 ? "[...]" : list_text(node, depth);
+  return node.quoted ? '"' + node.text + '"' : node.text;
 }
 
 std::string list_text(const Node& node, int depth) {
@@ -200,18 +193,15 @@ const Node* Node::find(std::string_view key) const {
 
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
+const Node* Node::at(std::string_view path) const {
+  const std::size_t dot = path.find('.');
+  const Node* const next = find(path.substr(0, dot));
+  return next == nullptr || dot == std::string_view::npos ? next : next->at(path.substr(dot + 1));
+}
+
 std::string kind_name(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::kNull:
-      return "nothing";
-    case Node::Kind::kScalar:
-      return node.quoted ? "text" : "a word";
-    case Node::Kind::kList:
-      return "a list";
-    case Node::Kind::kMap:
-      return "a section";
-  }
-  return "";
+  constexpr const char* kNames[] = {"nothing", "a word", "a list", "a section"};
+  return node.quoted ? "text" : kNames[static_cast<std::size_t>(node.kind)];
 }
 
 std::string shown(const Node& node) { return printable(one_line(node, 0)); }

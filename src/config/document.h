@@ -28,8 +28,11 @@ struct Node {
   std::vector<Entry> entries;  // if this is a map, in the order of the file
 
   bool is_map() const { return kind == Kind::kMap; }
-  const Node* find(std::string_view key) const;
+  const Node* find(std::string_view key) const;  // null if it is no map
   Node* find(std::string_view key);
+  // Returns what is at a path like trainer.num_envs, or null.
+  const Node* at(std::string_view path) const;
+  Node* at(std::string_view path) { return const_cast<Node*>(std::as_const(*this).at(path)); }
 };
 
 struct Node::Entry {

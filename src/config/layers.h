@@ -18,6 +18,8 @@ struct Layer {
   Node tree;
   // Whether its `policy` section may define new policies. Otherwise it may only change existing ones.
   bool names_policies = false;
+
+  bool defines_policies() const { return names_policies && tree.find("policy") != nullptr; }
 };
 
 // overrides.cpp: returns all overrides as one tree. A later one replaces an earlier one with the same path.
@@ -25,6 +27,9 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
 
 // Stores a value at a path of the tree and creates the sections on the way.
 void put(Node& tree, std::string_view path, Node value);
+
+// Adds to the tree what only the defaults contain.
+void fill(Node& tree, const Node& defaults);
 
 // warpdrive.cpp: returns the settings that an alias implies as a layer. Empty for names that imply no
 // settings.
@@ -53,13 +58,9 @@ struct Switch {
 };
 
 // policies.cpp: applies a layer's `policy` section to the policies so far. Policies whose roles it assigns to
-// others are removed. `policies_are_defaults` means that the policies so far are default_policies(); then all
-// of them are removed.
-void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
-                   Problems& problems, Places& places, std::vector<Switch>& switches);
-
-// Returns one policy per role, which is the default if no file has a `policy` section.
-std::vector<PolicySettings> default_policies(const Spec& spec);
+// others are removed, and so are those that no layer named, which are the defaults.
+void read_policies(const Spec& spec, const Layer& layer, Config& config, Problems& problems, Places& places,
+                   std::vector<Switch>& switches);
 
 // A run of agents of one role.
 struct AgentRun {
@@ -86,6 +87,17 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
 template <typename Settings>
 Describe describe_of(Settings& settings) {
   return [&settings](Fields& fields) { settings.describe(fields); };
+}
+
+template <typename Settings>
+std::vector<FieldInfo> fields_of(Settings settings) {
+  return list_fields(describe_of(settings));
+}
+
+inline std::vector<std::string> names_of(const Describe& describe, const std::string& prefix = "") {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : list_fields(describe)) names.push_back(prefix + field.name);
+  return names;
 }
 
 // The sections that are settings by name, in the order of files.

@@ -7,17 +7,12 @@
 #include "src/base/printable.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
+#include "src/config/role_names.h"
 #include "wd/detail/networks.h"
 
 namespace wd {
 namespace config {
 namespace {
-
-std::vector<std::string> names_of(const Describe& describe, const std::string& prefix = "") {
-  std::vector<std::string> names;
-  for (const FieldInfo& field : list_fields(describe)) names.push_back(prefix + field.name);
-  return names;
-}
 
 // The requested environment under the name that was used, and the place of the request.
 struct Request {
@@ -84,18 +79,15 @@ class Loader {
     const bool env_is_good = problems_.empty();
     if (env_is_good) spec_ = checked_spec();
     if (env_is_good && !shipped_.empty()) leave_out_other_roles(layers_.front());
-    config_.policies = env_is_good ? default_policies(spec_) : std::vector<PolicySettings>{};
-    const bool have_policies =
-        env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
-          return layer.names_policies && layer.tree.find("policy") != nullptr;
-        });
-    if (!access_.algorithm.empty())
-      for (PolicySettings& policy : config_.policies) policy.learn_by(access_.algorithm);
-    bool defaults = true;
+    for (const Role& role : spec_.roles) {  // the defaults: one policy per role
+      PolicySettings& policy = config_.policies.emplace_back();
+      policy.name = role.name;
+      if (!access_.algorithm.empty()) policy.learn_by(access_.algorithm);
+    }
+    const bool have_policies = env_is_good || std::ranges::any_of(layers_, &Layer::defines_policies);
     for (Layer& layer : layers_) {
       if (&layer == &layers_.back() && !sources_.algorithm.empty()) put_algorithm(layer);
-      if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_, switches_);
-      if (layer.names_policies && layer.tree.find("policy") != nullptr) defaults = false;
+      if (have_policies) read_policies(spec_, layer, config_, problems_, places_, switches_);
     }
     for (const Layer& layer : layers_) read_opponents(layer);
     problems_.throw_if_any();
@@ -103,7 +95,7 @@ class Loader {
     for (const Switch& one : switches_) leave_behind(one);
     validate(spec_, config_, problems_, places_);
     problems_.throw_if_any();
-    note_unused();
+    if (!unused_.empty()) config_.notes.push_back("without effect here: " + join(unused_));
     note_inherited();
     for (const auto& [path, place] : places_) config_.origins[path] = printable(place.brief(), 300);
     return std::move(config_);
@@ -111,8 +103,7 @@ class Loader {
 
  private:
   void collect_layers() {
-    Node file;
-    file.kind = Node::Kind::kMap;
+    Node file{.kind = Node::Kind::kMap};
     if (sources_.text)
       parse_text(*sources_.text, sources_.file, problems_, file);
     else if (!sources_.file.empty())
@@ -167,15 +158,13 @@ class Loader {
   void leave_out_other_roles(Layer& shipped) {
     Node* const section = shipped.tree.find("policy");
     if (section == nullptr || !section->is_map()) return;
-    const bool replaced = std::any_of(layers_.begin() + 1, layers_.end(), [](const Layer& layer) {
-      return layer.names_policies && layer.tree.find("policy") != nullptr;
-    });
+    const bool replaced = std::any_of(layers_.begin() + 1, layers_.end(),
+                                      [](const Layer& layer) { return layer.defines_policies(); });
     std::erase_if(section->entries, [&](const Node::Entry& policy) {
       if (policy.key == "shared" || policy.value.find("roles") != nullptr ||
           policy.value.find("agents") != nullptr)
         return false;
-      const bool known = std::any_of(spec_.roles.begin(), spec_.roles.end(),
-                                     [&](const Role& role) { return role.name == policy.key; });
+      const bool known = contains(role_names(spec_), policy.key);
       if (!known && !replaced)
         config_.notes.push_back(concat("policy \"", policy.key, "\" (", policy.key_place.brief(),
                                        ") is left out: with these parameters there is no such role"));
@@ -212,27 +201,19 @@ class Loader {
   }
 
   // --algorithm: of the policies that learn, as if --set said so of each.
-  void put_algorithm(Layer& overrides) {
-    const Place place{"--algorithm", 0, 0};
+  void put_algorithm(Layer& overrides) const {
+    Node said;
     const auto add = [&](const std::string& policy) {
-      const Node* section = overrides.tree.find("policy");
-      section = section == nullptr || !section->is_map() ? nullptr : section->find(policy);
-      if (section != nullptr && section->is_map() && section->find("algorithm") != nullptr) return;
-      Node name;
-      name.kind = Node::Kind::kScalar;
-      name.text = sources_.algorithm;
-      name.place = place;
-      put(overrides.tree, "policy." + policy + ".algorithm", std::move(name));
+      put(said, "policy." + policy + ".algorithm",
+          {.kind = Node::Kind::kScalar, .text = sources_.algorithm, .place = {"--algorithm"}});
     };
-    const Node* section = overrides.tree.find("policy");
-    if (overrides.names_policies && section != nullptr && section->is_map()) {
-      std::vector<std::string> names;
-      for (const Node::Entry& entry : section->entries) names.push_back(entry.key);
-      for (const std::string& name : names) add(name);
+    if (overrides.defines_policies()) {
+      for (const Node::Entry& policy : overrides.tree.find("policy")->entries) add(policy.key);
     } else {
       for (const PolicySettings& policy : config_.policies)
         if (policy.to_train) add(policy.name);
     }
+    fill(overrides.tree, said);
   }
 
   // What a file says of training for the algorithm that it names does not stand in the way of another one:
@@ -240,19 +221,20 @@ class Loader {
   void leave_behind(const Switch& one) {
     const auto policy = std::ranges::find(config_.policies, one.policy, &PolicySettings::name);
     if (policy == config_.policies.end()) return;  // another one took its place
+    const auto shape = [&](const AlgorithmChoice& by) { return by->usual_shape(spec_.time_limit); };
+    const bool all_alike = std::ranges::all_of(config_.policies, [&](const PolicySettings& other) {
+      return !other.to_train || shape(other.algorithm) == shape(policy->algorithm);
+    });
     const std::int64_t batch = config_.trainer.train_batch_size;
     std::vector<std::string> dropped = one.dropped;
-    if (policy->to_train && usual_shape(one.before) != usual_shape(policy->algorithm) &&
-        all_learn_in_the_shape_of(*policy)) {
+    if (policy->to_train && all_alike && shape(one.before) != shape(policy->algorithm)) {
       for (const char* const path : {"trainer.num_envs", "trainer.train_batch_size"}) {
         if (!is_said_in(one.source, path)) continue;
         places_.erase(path);  // validate() decides
         dropped.emplace_back(path);
       }
     }
-    const bool was_short = one.before->traits().short_iterations;
-    const bool scaled = was_short != policy->algorithm->traits().short_iterations &&
-                        keep_lengths(one.source, was_short ? 1 : batch);
+    const bool scaled = keep_lengths(one, policy->algorithm->traits().short_iterations, batch);
     if (dropped.empty()) return;
     config_.notes.push_back(concat(
         "policy \"", one.policy, "\" is ", policy->algorithm->name(), " (", printable(one.asked.brief(), 300),
@@ -262,38 +244,27 @@ class Loader {
                : ""));
   }
 
-  UsualShape usual_shape(const AlgorithmChoice& algorithm) const {
-    return algorithm->usual_shape(spec_.time_limit);
-  }
-
-  bool all_learn_in_the_shape_of(const PolicySettings& policy) const {
-    return std::ranges::all_of(config_.policies, [&](const PolicySettings& other) {
-      return !other.to_train || usual_shape(other.algorithm) == usual_shape(policy.algorithm);
-    });
-  }
-
   bool is_said_in(const std::string& source, const std::string& path) const {
     const auto place = places_.find(path);
     return place != places_.end() && place->second.source == source;
   }
 
-  // Intervals count environment steps from now on: those of this file counted units of so many. Returns
-  // whether one changed.
-  bool keep_lengths(const std::string& source, std::int64_t unit) {
-    if (config_.trainer.intervals != kIntervalsAuto) return false;
+  // Intervals count environment steps from now on if iterations have another length: those of the file
+  // counted iterations of `batch` steps, or steps already. Returns whether one changed.
+  bool keep_lengths(const Switch& one, bool short_iterations, std::int64_t batch) {
+    const bool were_short = one.before->traits().short_iterations;
+    if (were_short == short_iterations || config_.trainer.intervals != kIntervalsAuto) return false;
     config_.trainer.intervals = kIntervalsEnvSteps;
     SavingSettings& saving = config_.saving;
-    const std::pair<const char*, std::int64_t*> intervals[] = {
-        {"trainer.canary_freq", &config_.trainer.canary_freq},
-        {"eval.every", &config_.eval.every},
-        {"play.every", &config_.play.every},
-        {"saving.metrics_log_freq", &saving.metrics_log_freq},
-        {"saving.model_params_save_freq", &saving.model_params_save_freq},
-        {"saving.checkpoint_freq", &saving.checkpoint_freq}};
     bool changed = false;
-    for (const auto& [path, every] : intervals) {
-      if (unit == 1 || *every == 0 || !is_said_in(source, path)) continue;
-      *every *= unit;
+    for (const auto& [path, every] : {std::pair("trainer.canary_freq", &config_.trainer.canary_freq),
+                                      {"eval.every", &config_.eval.every},
+                                      {"play.every", &config_.play.every},
+                                      {"saving.metrics_log_freq", &saving.metrics_log_freq},
+                                      {"saving.model_params_save_freq", &saving.model_params_save_freq},
+                                      {"saving.checkpoint_freq", &saving.checkpoint_freq}}) {
+      if (were_short || batch == 1 || *every == 0 || !is_said_in(one.source, path)) continue;
+      *every *= batch;
       changed = true;
     }
     return changed;
@@ -351,13 +322,8 @@ class Loader {
       return access_.spec();
     } catch (const UsageError& error) {
       problems_.add(std::string("env: ") + error.what());
+      throw ConfigError(problems_.lines());
     }
-    problems_.throw_if_any();
-    return {};
-  }
-
-  void note_unused() {
-    if (!unused_.empty()) config_.notes.push_back("without effect here: " + join(unused_));
   }
 
   void note_inherited() {
@@ -399,7 +365,6 @@ class Loader {
 std::string environment_of_run(const std::string& file) {
   config::Problems problems;
   config::Node tree;
-  tree.kind = config::Node::Kind::kMap;
   config::parse_file(file, problems, tree, true);
   problems.throw_if_any();
   const config::Request named = config::file_name(tree, problems);

@@ -142,22 +142,14 @@ std::string demand(Parsed parsed, bool whole, const Range& range) {
   const std::string allowed = format(range);
   const bool interval = !allowed.empty() && (allowed[0] == '[' || allowed[0] == '(');
   const std::string in = interval ? "in " + allowed : allowed;
-  const auto with_range = [&](const std::string& reason) { return in.empty() ? reason : reason + ", " + in; };
-  switch (parsed) {
-    case Parsed::kNoNumber:
-      return with_range(whole ? "must be a whole number" : "must be a number");
-    case Parsed::kNotWhole:
-      return with_range("must be a whole number");
-    case Parsed::kNotFinite:
-      return with_range("must be finite");
-    case Parsed::kLeadingZero:
-      return with_range("must not begin with 0");
-    case Parsed::kTooLarge:
-      return in.empty() ? "too large" : "must be " + in;
-    case Parsed::kGood:
-      break;
-  }
-  return "must be " + in;
+  if (parsed == Parsed::kTooLarge && in.empty()) return "too large";
+  if (parsed == Parsed::kTooLarge || parsed == Parsed::kGood) return "must be " + in;
+  const bool no_whole = parsed == Parsed::kNotWhole || whole;
+  const std::string reason = parsed == Parsed::kNotFinite     ? "must be finite"
+                             : parsed == Parsed::kLeadingZero ? "must not begin with 0"
+                             : no_whole                       ? "must be a whole number"
+                                                              : "must be a number";
+  return in.empty() ? reason : reason + ", " + in;
 }
 
 std::string format(double value) { return format_real(value); }

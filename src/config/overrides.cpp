@@ -9,9 +9,7 @@ namespace {
 // Returns the value of a key of a map. Adds the key if it is missing.
 Node& entry_of(Node& map, std::string_view key, const Place& place) {
   if (!map.is_map()) {
-    map = Node{};
-    map.kind = Node::Kind::kMap;
-    map.place = place;
+    map = Node{.kind = Node::Kind::kMap, .place = place};
   }
   if (Node* found = map.find(key)) return *found;
   map.entries.push_back({std::string(key), place, Node{}});
@@ -44,9 +42,21 @@ void put(Node& tree, std::string_view path, Node value) {
   entry_of(*at, path, place) = std::move(value);
 }
 
+void fill(Node& tree, const Node& defaults) {
+  if (tree.kind == Node::Kind::kNull) tree.kind = Node::Kind::kMap;
+  if (!tree.is_map()) return;
+  for (const Node::Entry& entry : defaults.entries) {
+    Node* const own = tree.find(entry.key);
+    if (own == nullptr) {
+      tree.entries.push_back(entry);
+    } else if (entry.value.is_map()) {
+      fill(*own, entry.value);
+    }
+  }
+}
+
 Layer override_layer(const std::vector<Override>& overrides, Problems& problems) {
-  Layer layer;
-  layer.tree.kind = Node::Kind::kMap;
+  Layer layer{.tree = {.kind = Node::Kind::kMap}};
   for (const Override& one : overrides) {
     const Place place{one.option, 0, 0};
     if (!is_path(one.path) || one.path.size() > 300) {

@@ -76,7 +76,7 @@ void print_opponents(Printer& out, Config& config, bool with_origins) {
 void name_defaults(Config& config) {
   for (const PolicySettings& policy : config.policies) {
     AlgorithmChoice settings = policy.algorithm;
-    for (const FieldInfo& field : list_fields([&](Fields& fields) { settings->describe(fields); }))
+    for (const FieldInfo& field : list_fields(config::describe_of(*settings)))
       config.origins.try_emplace("policy." + policy.name + "." + field.name,
                                  std::string("default of ") + settings->name());
   }

@@ -253,24 +253,22 @@ void Reader::operator()(const char* name, std::vector<int>& value, Range range, 
 }
 
 bool Reader::points(const Node& node, const std::string& name, Range range, Schedule& schedule) {
-  if (node.items.empty() || node.items.size() > kMaxItems) {
-    problem(node, name, "must hold 1 to " + std::to_string(kMaxItems) + " points [step, value]");
+  const auto refuse = [&](const Node& at, const std::string& reason) {
+    problem(at, name, reason);
     return false;
-  }
+  };
+  if (node.items.empty() || node.items.size() > kMaxItems)
+    return refuse(node, concat("must hold 1 to ", kMaxItems, " points [step, value]"));
   for (const Node& item : node.items) {
     Schedule::Point point;
     if (!schedule.points.empty()) range.low_open = false;  // a schedule may end at the bound, as at 0
-    if (item.kind != Node::Kind::kList || item.items.size() != 2) {
-      problem(item, name, "must be a number or points, [[step, value], ...]");
+    if (item.kind != Node::Kind::kList || item.items.size() != 2)
+      return refuse(item, "must be a number or points, [[step, value], ...]");
+    if (!number(item.items[0], name, TrainerSettings::kSteps, point.step) ||
+        !number(item.items[1], name, range, point.value))
       return false;
-    }
-    const bool good = number(item.items[0], name, TrainerSettings::kSteps, point.step) &&
-                      number(item.items[1], name, range, point.value);
-    if (!good) return false;
-    if (!schedule.points.empty() && point.step < schedule.points.back().step) {
-      problem(item, name, "steps must not go down");
-      return false;
-    }
+    if (!schedule.points.empty() && point.step < schedule.points.back().step)
+      return refuse(item, "steps must not go down");
     schedule.points.push_back(point);
   }
   return true;

@@ -17,14 +17,12 @@ constexpr char kShared[] = "shared";
 
 std::string action_text(const ActionSpace& action) {
   if (action.is_continuous()) return std::to_string(action.components()) + " continuous";
-  std::string text;
-  for (const int choices : action.heads) text += (text.empty() ? "" : " x ") + std::to_string(choices);
-  return text + " choices";
+  return join(action.heads, " x ") + " choices";
 }
 
 std::string spaces_text(const Role& role) {
-  return role.name + " observes " + std::to_string(role.observation_size()) + " numbers and acts by " +
-         action_text(role.action);
+  return concat(role.name, " observes ", role.observation_size(), " numbers and acts by ",
+                action_text(role.action));
 }
 
 bool same_spaces(const Role& a, const Role& b) {
@@ -67,11 +65,10 @@ void check_range(std::pair<int, int> range, int count, const std::string& whose)
 std::vector<AgentRun> runs_of_ids(std::pair<int, int> ids, const Spec& spec) {
   check_range(ids, spec.num_agents(), "the agents' ids are");
   std::vector<AgentRun> runs;
-  for (int r = 0, first = 0; r < static_cast<int>(spec.roles.size()); ++r) {
-    const int end = first + spec.roles[static_cast<std::size_t>(r)].count;
-    const int begin = std::max(first, ids.first), last = std::min(end, ids.second + 1);
-    if (begin < last) runs.push_back({r, begin, last - begin});
-    first = end;
+  for (int r = 0; r < static_cast<int>(spec.roles.size()); ++r) {
+    const int begin = std::max(first_agent(spec, r), ids.first);
+    const int end = std::min(first_agent(spec, r + 1), ids.second + 1);
+    if (begin < end) runs.push_back({r, begin, end - begin});
   }
   return runs;
 }
@@ -167,7 +164,7 @@ std::vector<Seat> seats_of(const Spec& spec, const Owners& owners) {
   std::vector<Seat> seats;
   int agent = 0;
   for (int r = 0; r < static_cast<int>(spec.roles.size()); ++r) {
-    for (const int end = agent + spec.roles[static_cast<std::size_t>(r)].count; agent < end; ++agent) {
+    for (const int end = first_agent(spec, r + 1); agent < end; ++agent) {
       const int owner = owners[static_cast<std::size_t>(agent)];
       if (!seats.empty() && seats.back().role == r && seats.back().policy == owner) {
         ++seats.back().count;
@@ -184,8 +181,8 @@ std::vector<Seat> seats_of(const Spec& spec, const Owners& owners) {
 std::vector<AgentRun> parse_agents(const std::string& text, const Spec& spec) {
   if (const auto ids = range_in(text)) return runs_of_ids(*ids, spec);
   const std::size_t space = text.rfind(' ');
-  std::optional<std::pair<int, int>> range;
-  if (space != std::string::npos) range = range_in(std::string_view(text).substr(space + 1));
+  const auto range =
+      space == std::string::npos ? std::nullopt : range_in(std::string_view(text).substr(space + 1));
   const std::string name = range ? text.substr(0, text.find_last_not_of(' ', space) + 1) : text;
   AgentRun run = whole_role(name, spec).front();
   if (!range) return {run};

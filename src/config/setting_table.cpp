@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "src/config/layers.h"
 #include "wd/detail/networks.h"
 
 namespace wd {
 namespace {
 
-template <typename Settings>
-std::vector<FieldInfo> fields_of(Settings settings) {
-  return list_fields([&](Fields& fields) { settings.describe(fields); });
-}
+using config::fields_of;
 
 template <typename Settings>
 SettingSection section_of(const std::string& path, const Settings& settings) {

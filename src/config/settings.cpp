@@ -12,12 +12,16 @@ namespace wd {
 
 namespace {
 
-std::vector<std::pair<std::string, std::string>> values_of(const NetworkSettings& settings) {
-  std::vector<std::pair<std::string, std::string>> values;
-  const std::unique_ptr<NetworkSettings> copy = settings.copy();
-  for (const FieldInfo& field : list_fields([&](Fields& fields) { copy->describe(fields); }))
-    values.emplace_back(field.name, field.value);
-  return values;
+// A choice among registered names. Returns whether it changed.
+bool choose(Fields& field, const char* key, std::string& chosen, const std::vector<std::string>& names,
+            const char* help) {
+  std::vector<const char*> words;
+  for (const std::string& name : names) words.push_back(name.c_str());
+  const int before = static_cast<int>(std::ranges::find(names, chosen) - names.begin());
+  int index = before;
+  field.choice(key, index, words, help);
+  chosen = names[static_cast<std::size_t>(index)];
+  return index != before;
 }
 
 }  // namespace
@@ -25,19 +29,19 @@ std::vector<std::pair<std::string, std::string>> values_of(const NetworkSettings
 // Networks of users have no comparison of their own: their settings are what they describe.
 bool NetworkChoice::operator==(const NetworkChoice& other) const {
   if (!settings_ || !other.settings_) return !settings_ && !other.settings_;
+  const auto fields_of = [](NetworkChoice network) {
+    return list_fields([&](Fields& fields) { network->describe(fields); });
+  };
+  const auto same = [](const FieldInfo& a, const FieldInfo& b) {
+    return a.name == b.name && a.value == b.value;
+  };
   return std::string(settings_->name()) == other.settings_->name() &&
-         values_of(*settings_) == values_of(*other.settings_);
+         std::ranges::equal(fields_of(*this), fields_of(other), same);
 }
 
 void ModelSettings::describe(Fields& field) {
-  const std::vector<std::string> names = network_names();
-  const std::string current = network ? network->name() : names.front();
-  std::vector<const char*> words;
-  for (const std::string& name : names) words.push_back(name.c_str());
-  int chosen = static_cast<int>(std::ranges::find(names, current) - names.begin());
-  const int before = chosen;
-  field.choice("type", chosen, words, "kind of network");
-  if (chosen != before) network = network_settings(names[static_cast<std::size_t>(chosen)]);
+  std::string type = network ? network->name() : network_names().front();
+  if (choose(field, "type", type, network_names(), "kind of network")) network = network_settings(type);
   field("separate_value", separate_value, "the value has a network of its own");
   describe_input(field);
   field("dueling", dueling,
@@ -141,16 +145,9 @@ void PolicySettings::describe(Fields& field) {
         "agents that it acts for, as [tagger, \"runner 0-49\"], by their numbers within a role, or by ids; "
         "empty: all agents of the roles");
   field("to_train", to_train, "false: the policy acts but does not learn");
-  const std::vector<std::string> all = algorithm_names();
-  std::vector<const char*> names;
-  int chosen = 0;
-  for (const std::string& name : all) {
-    if (name == algorithm->name()) chosen = static_cast<int>(names.size());
-    names.push_back(name.c_str());
-  }
-  const int before = chosen;
-  field.choice("algorithm", chosen, names, "learning algorithm");
-  if (chosen != before) algorithm = AlgorithmChoice::named(all[static_cast<std::size_t>(chosen)]);
+  std::string name_of_algorithm = algorithm->name();
+  if (choose(field, "algorithm", name_of_algorithm, algorithm_names(), "learning algorithm"))
+    algorithm = AlgorithmChoice::named(name_of_algorithm);
   algorithm->describe(field);
 }
 

@@ -71,10 +71,9 @@ bool check_batch(Checks& check) {
   const std::int64_t batch = trainer.train_batch_size, envs = trainer.num_envs;
   if (batch % envs != 0) {
     const std::int64_t below = batch / envs * envs;
-    const std::string near =
-        below > 0 ? to_string(below) + " or " + to_string(below + envs) : to_string(envs);
     check.fail("trainer.train_batch_size", to_string(batch),
-               "must be a multiple of trainer.num_envs = " + to_string(envs) + ", as " + near);
+               concat("must be a multiple of trainer.num_envs = ", envs, ", as ",
+                      below > 0 ? concat(below, " or ", below + envs) : to_string(envs)));
     return false;
   }
   for (const Role& role : check.spec.roles) {
@@ -83,8 +82,8 @@ bool check_batch(Checks& check) {
                       multiply(bytes, static_cast<std::int64_t>(sizeof(float)));
     if (fits) continue;
     check.fail("trainer.train_batch_size", to_string(batch),
-               "too large: the observations of " + to_string(role.count) + " agents of role \"" + role.name +
-                   "\" are more than 2^63 bytes");
+               concat("too large: the observations of ", role.count, " agents of role \"", role.name,
+                      "\" are more than 2^63 bytes"));
     return false;
   }
   return true;
@@ -101,15 +100,15 @@ void settle_total_steps(Checks& check) {
     if (!multiply(steps, check.spec.time_limit)) {
       return check.fail(
           path, to_string(trainer.num_episodes),
-          "too large: episodes of " + to_string(check.spec.time_limit) + " steps make more than 2^63");
+          concat("too large: episodes of ", check.spec.time_limit, " steps make more than 2^63"));
     }
     const auto asked = check.places.find("trainer.total_steps");
     // The value comes from an option: the user may expect that 0 means no limit.
     if (asked != check.places.end() && asked->second.source.starts_with("-")) {
       check.config.notes.push_back(
-          "trainer.total_steps = 0 leaves the end to num_episodes: " + to_string(trainer.num_episodes) +
-          " episodes of up to " + to_string(check.spec.time_limit) + " steps, " + to_string(steps) +
-          " steps in all; give --max_seconds or the steps that you want");
+          concat("trainer.total_steps = 0 leaves the end to num_episodes: ", trainer.num_episodes,
+                 " episodes of up to ", check.spec.time_limit, " steps, ", steps,
+                 " steps in all; give --max_seconds or the steps that you want"));
     }
     const auto place = check.places.find(path);
     if (place != check.places.end()) check.places["trainer.total_steps"] = Place(place->second);
@@ -123,9 +122,8 @@ void settle_total_steps(Checks& check) {
         "too large: more than " + format_bound(TrainerSettings::kSteps.high) + " environment steps");
   }
   if (whole != steps && check.places.contains(path)) {
-    check.config.notes.push_back("trainer.total_steps = " + to_string(steps) + " is rounded up to " +
-                                 to_string(whole) + ": " + to_string(iterations) + " iterations of " +
-                                 to_string(batch) + " steps");
+    check.config.notes.push_back(concat("trainer.total_steps = ", steps, " is rounded up to ", whole, ": ",
+                                        iterations, " iterations of ", batch, " steps"));
   }
   trainer.total_steps = whole;
 }
@@ -213,9 +211,9 @@ void check_compatible(Checks& check, const Usage& usage, const std::string& poli
 bool check_sequences(Checks& check, const PolicySettings& policy) {
   const std::int64_t steps = check.config.trainer.rollout_steps(), length = policy.model.sequence_length;
   if (policy.model.state_size() == 0 || length == 0 || steps % length == 0) return true;
-  check.fail("policy." + policy.name + ".model.sequence_length", to_string(length),
-             "must divide the " + to_string(steps) +
-                 " steps of a rollout, trainer.train_batch_size / trainer.num_envs");
+  check.fail(
+      "policy." + policy.name + ".model.sequence_length", to_string(length),
+      concat("must divide the ", steps, " steps of a rollout, trainer.train_batch_size / trainer.num_envs"));
   return false;
 }
 
@@ -283,6 +281,20 @@ void report(Problems& problems, const Places& places, const std::string& path, c
                reason);
 }
 
+void validate(const Spec& spec, Config& config, Problems& problems, Places& places) {
+  Checks check{spec, config, problems, places};
+  settle_shape(check);
+  settle_critics(check);
+  if (check_batch(check)) settle_total_steps(check);
+  note_starts(check);
+  note_teams(check);
+  check_saving(check);
+  settle_observations(check);
+  check_compatible(check, usage_of(check.config, check.spec), "");
+  settle_intervals(check);
+  check_policies(check);
+}
+
 }  // namespace config
 
 double highest_entropy(const ActionSpace& actions) {
@@ -303,21 +315,4 @@ TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std
   return shape;
 }
 
-namespace config {
-
-void validate(const Spec& spec, Config& config, Problems& problems, Places& places) {
-  Checks check{spec, config, problems, places};
-  settle_shape(check);
-  settle_critics(check);
-  if (check_batch(check)) settle_total_steps(check);
-  note_starts(check);
-  note_teams(check);
-  check_saving(check);
-  settle_observations(check);
-  check_compatible(check, usage_of(check.config, check.spec), "");
-  settle_intervals(check);
-  check_policies(check);
-}
-
-}  // namespace config
 }  // namespace wd

@@ -25,7 +25,7 @@ constexpr Alias kAliases[] = {
 };
 
 constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
-constexpr char kPoolSize[] = "5";  // WarpDrive's value
+constexpr char kPoolSettings[] = "env: {reset: pool, reset_pool_size: 5, start: random}";
 
 // The defaults of WarpDrive 2.7.1: its run_configs/default_configs.yaml, and behavior of its classes that
 // only here is a setting (torch's initial weights and Adam; one PPO step per rollout, with returns that
@@ -57,8 +57,7 @@ constexpr char kDdpgDefaults[] =
     "model: {type: fully_connected, fc_dims: [64, 64], model_ckpt_filepath: \"\", init_method: default}}";
 constexpr char kPpoDefaults[] = "{clip_param: 0.01, num_epochs: 1, num_minibatches: 1}";
 
-Node defaults_of(const char* text) {
-  const Place place{"WarpDrive's default", 0, 0};
+Node tree_of(const char* text, const Place& place = {"WarpDrive's default"}) {
   Node tree;
   Problems none;
   parse_document(text, place.source, none, tree);
@@ -67,41 +66,24 @@ Node defaults_of(const char* text) {
   return tree;
 }
 
-// Adds to the tree what only the defaults contain.
-void fill(Node& tree, const Node& defaults) {
-  if (tree.kind == Node::Kind::kNull) tree.kind = Node::Kind::kMap;
-  if (!tree.is_map()) return;
-  for (const Node::Entry& entry : defaults.entries) {
-    Node* const own = tree.find(entry.key);
-    if (own == nullptr) {
-      tree.entries.push_back(entry);
-    } else if (entry.value.is_map()) {
-      fill(*own, entry.value);
-    }
-  }
+Node scalar(std::string text, const Place& place) {
+  return {.kind = Node::Kind::kScalar, .text = std::move(text), .place = place};
 }
 
-Node scalar(std::string text, const Place& place) {
-  Node node;
-  node.kind = Node::Kind::kScalar;
-  node.text = std::move(text);
-  node.place = place;
+// Removes what is at a path, and returns it.
+std::optional<Node> take(Node& tree, std::string_view path) {
+  Node* const found = tree.at(path);
+  if (found == nullptr) return std::nullopt;
+  Node node = std::move(*found);
+  const std::size_t dot = path.rfind('.');
+  Node* const map = dot == std::string_view::npos ? &tree : tree.at(path.substr(0, dot));
+  std::erase_if(map->entries, [&](const Node::Entry& entry) { return entry.key == path.substr(dot + 1); });
   return node;
 }
 
-const Node* find_path(const Node& tree, const char* section, const char* key) {
-  const Node* const at = tree.find(section);
-  return at != nullptr && at->is_map() ? at->find(key) : nullptr;
-}
-
-void remove(Node& tree, const char* section, const char* key) {
-  std::erase_if(tree.find(section)->entries, [&](const Node::Entry& entry) { return entry.key == key; });
-}
-
 // Sets one path of the tree if another is given and this one is not.
-void imply(Node& tree, const Node* given, const char* section, const char* key, const char* value) {
-  if (given == nullptr || find_path(tree, section, key) != nullptr) return;
-  put(tree, std::string(section) + "." + key, scalar(value, Place(given->place)));
+void imply(Node& tree, const Node* given, std::string_view path, const char* value) {
+  if (given != nullptr && tree.at(path) == nullptr) put(tree, path, scalar(value, Place(given->place)));
 }
 
 // Trainer keys that are checked and have no effect.
@@ -117,49 +99,37 @@ struct UnusedTrainerKeys {
   }
 };
 
-void drop_unused(Node& tree, const char* section, const char* key, std::vector<std::string>& unused) {
-  const Node* node = find_path(tree, section, key);
-  if (node == nullptr) return;
-  unused.push_back(std::string(section) + "." + key + " (" + node->place.brief() + ")");
-  remove(tree, section, key);
+void drop_unused(Node& tree, const std::string& path, std::vector<std::string>& unused) {
+  if (const std::optional<Node> node = take(tree, path))
+    unused.push_back(path + " (" + node->place.brief() + ")");
 }
 
 // A single seed controls everything here: env.seed sets trainer.seed, unless that is given too.
 void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& unused) {
-  const Node* seed = find_path(tree, "env", "seed");
-  if (seed == nullptr) return;
+  if (tree.at("env.seed") == nullptr) return;
   Places places;
   std::int64_t value = 0;
   Reader(*tree.find("env"), "env", problems, places)("seed", value, TrainerSettings::kSeeds, "");
-  if (places.empty()) return remove(tree, "env", "seed");
-  if (find_path(tree, "trainer", "seed") != nullptr) return drop_unused(tree, "env", "seed", unused);
-  Node moved = *seed;
-  remove(tree, "env", "seed");
-  put(tree, "trainer.seed", std::move(moved));
+  if (!places.empty() && tree.at("trainer.seed") != nullptr) return drop_unused(tree, "env.seed", unused);
+  Node seed = *take(tree, "env.seed");
+  if (!places.empty()) put(tree, "trainer.seed", std::move(seed));
 }
 
 // policy_tag_to_agent_id_map: {POLICY: [ids of agents]}, which WarpDrive's Trainer takes as an argument, at
 // the top or in the section trainer.
 void translate_agents(Node& tree) {
-  constexpr char kMap[] = "policy_tag_to_agent_id_map";
-  Node* const trainer = tree.find("trainer");
-  Node* const holder = tree.find(kMap) != nullptr || trainer == nullptr ? &tree : trainer;
-  const Node* const given = holder->is_map() ? holder->find(kMap) : nullptr;
-  if (given == nullptr || !given->is_map()) return;  // an unknown key, which is reported
-  const Node map = *given;
-  std::erase_if(holder->entries, [&](const Node::Entry& entry) { return entry.key == kMap; });
-  for (const Node::Entry& entry : map.entries) put(tree, "policy." + entry.key + ".agents", entry.value);
+  const std::string name = "policy_tag_to_agent_id_map";
+  for (const std::string& path : {name, "trainer." + name}) {
+    const Node* const given = tree.at(path);
+    if (given == nullptr) continue;
+    if (!given->is_map()) return;  // an unknown key, which is reported
+    const Node map = *take(tree, path);
+    for (const Node::Entry& entry : map.entries) put(tree, "policy." + entry.key + ".agents", entry.value);
+    return;
+  }
 }
 
 // --- DDPG --------------------------------------------------------------------------------------------------
-
-std::optional<Node> take(Node& map, std::string_view key) {
-  Node* const found = map.is_map() ? map.find(key) : nullptr;
-  if (found == nullptr) return std::nullopt;
-  Node node = std::move(*found);
-  std::erase_if(map.entries, [&](const Node::Entry& entry) { return entry.key == key; });
-  return node;
-}
 
 std::optional<double> number_in(const Node& node) {
   char* end = nullptr;
@@ -182,18 +152,14 @@ void split(Node& section, const char* key, const char* actor, const char* critic
 // WarpDrive multiplies tanh: here actions are in half-widths of their bounds.
 double translate_ddpg_model(Node& model) {
   double width = 1.0;
-  std::optional<Node> actor = take(model, "actor"), critic = take(model, "critic");
-  if (actor && actor->is_map()) {
-    take(*actor, "type");
-    if (const std::optional<Node> given = take(*actor, "output_w"))
-      width = std::max(number_in(*given).value_or(1.0), 1e-6);
-    if (std::optional<Node> dims = take(*actor, "fc_dims")) put(model, "fc_dims", std::move(*dims));
-    if (!actor->entries.empty()) put(model, "actor", std::move(*actor));
-  }
-  if (critic && critic->is_map()) {
-    take(*critic, "type");
-    if (std::optional<Node> dims = take(*critic, "fc_dims")) put(model, "critic_dims", std::move(*dims));
-    if (!critic->entries.empty()) put(model, "critic", std::move(*critic));
+  if (const std::optional<Node> given = take(model, "actor.output_w"))
+    width = std::max(number_in(*given).value_or(1.0), 1e-6);
+  for (const auto& [net, dims] : {std::pair("actor", "fc_dims"), std::pair("critic", "critic_dims")}) {
+    std::optional<Node> own = take(model, net);
+    if (!own || !own->is_map()) continue;
+    take(*own, "type");
+    if (std::optional<Node> given = take(*own, "fc_dims")) put(model, dims, std::move(*given));
+    if (!own->entries.empty()) put(model, net, std::move(*own));
   }
   if (Node* const file = model.find("model_ckpt_filepath"); file != nullptr && file->is_map()) {
     // A weights file has the actor and its critics.
@@ -211,12 +177,11 @@ void translate_ddpg(Node& tree, Node& policy) {
     width = translate_ddpg_model(*model);
   for (const char* const key : {"normalize_advantage", "normalize_return"}) {
     const Node* const off = policy.find(key);
-    if (off == nullptr || (off->text != "false" && off->text != "False")) continue;
-    take(policy, key);
+    if (off != nullptr && (off->text == "false" || off->text == "False")) take(policy, key);
   }
-  if (const Node* const steps = find_path(tree, "trainer", "n_step")) put(policy, "n_step", *steps);
-  const Node* const batch = find_path(tree, "trainer", "train_batch_size");
-  const Node* const envs = find_path(tree, "trainer", "num_envs");
+  if (const Node* const steps = tree.at("trainer.n_step")) put(policy, "n_step", *steps);
+  const Node* const batch = tree.at("trainer.train_batch_size");
+  const Node* const envs = tree.at("trainer.num_envs");
   if (batch != nullptr && policy.find("batch_size") == nullptr) put(policy, "batch_size", *batch);
   if (batch != nullptr && envs != nullptr && policy.find("buffer_size") == nullptr) {
     const Node* const steps = policy.find("n_step");
@@ -224,11 +189,9 @@ void translate_ddpg(Node& tree, Node& policy) {
     const double entries = 2.0 * number_in(*batch).value_or(0.0) + n * number_in(*envs).value_or(0.0);
     put(policy, "buffer_size", scalar(concat(static_cast<std::int64_t>(entries)), Place(batch->place)));
   }
-  const Node* const params = find_path(tree, "sampler", "params");
-  if (params == nullptr || !params->is_map()) return;
-  if (const Node* const damping = params->find("damping")) put(policy, "noise_damping", *damping);
-  const Node* const stddev = params->find("stddev");
-  const Node* const scale = params->find("scale");
+  if (const Node* const damping = tree.at("sampler.params.damping")) put(policy, "noise_damping", *damping);
+  const Node* const stddev = tree.at("sampler.params.stddev");
+  const Node* const scale = tree.at("sampler.params.scale");
   if (stddev != nullptr && number_in(*stddev)) {
     const double noise = *number_in(*stddev) * (scale == nullptr ? 1.0 : number_in(*scale).value_or(1.0));
     put(policy, "noise", scalar(concat(noise / width), Place(stddev->place)));
@@ -237,28 +200,25 @@ void translate_ddpg(Node& tree, Node& policy) {
 
 // What the policies have read.
 void drop_ddpg_keys(Node& tree, std::vector<std::string>& unused) {
-  drop_unused(tree, "trainer", "evaluator", unused);
-  if (find_path(tree, "trainer", "n_step") != nullptr) remove(tree, "trainer", "n_step");
-  Node* const sampler = tree.find("sampler");
-  if (sampler == nullptr || !sampler->is_map()) return;
-  if (Node* const params = sampler->find("params"); params != nullptr && params->is_map()) {
-    for (const char* const key : {"damping", "stddev", "scale"}) take(*params, key);
-    if (params->entries.empty()) take(*sampler, "params");
-  }
-  if (sampler->entries.empty()) take(tree, "sampler");
+  drop_unused(tree, "trainer.evaluator", unused);
+  take(tree, "trainer.n_step");
+  for (const char* const key : {"damping", "stddev", "scale"}) take(tree, concat("sampler.params.", key));
+  for (const char* const path : {"sampler.params", "sampler"})
+    if (const Node* const at = tree.at(path); at != nullptr && at->is_map() && at->entries.empty())
+      take(tree, path);
 }
 
 // WarpDrive's notebooks leave the keys out that only WarpDrive has. They count episodes only, and every
 // policy names the file of its first weights, mostly none.
 std::optional<std::pair<Place, std::string>> notebook_mark(const Node& tree) {
-  const Node* const episodes = find_path(tree, "trainer", "num_episodes");
+  const Node* const episodes = tree.at("trainer.num_episodes");
   const Node* const policies = tree.find("policy");
-  if (episodes == nullptr || find_path(tree, "trainer", "total_steps") != nullptr || policies == nullptr ||
+  if (episodes == nullptr || tree.at("trainer.total_steps") != nullptr || policies == nullptr ||
       !policies->is_map() || policies->entries.empty())
     return std::nullopt;
   for (const Node::Entry& entry : policies->entries) {
-    const bool says = entry.value.is_map() && entry.value.find("to_train") != nullptr &&
-                      find_path(entry.value, "model", "model_ckpt_filepath") != nullptr;
+    const bool says =
+        entry.value.find("to_train") != nullptr && entry.value.at("model.model_ckpt_filepath") != nullptr;
     if (!says) return std::nullopt;
   }
   return std::pair(episodes->place,
@@ -269,43 +229,35 @@ std::optional<std::pair<Place, std::string>> notebook_mark(const Node& tree) {
 }  // namespace
 
 Layer alias_layer(const std::string& name, const Place& place) {
-  Layer layer;
-  layer.tree.kind = Node::Kind::kMap;
-  if (name != kPoolAlias) return layer;
-  put(layer.tree, "env.reset", scalar("pool", place));
-  put(layer.tree, "env.reset_pool_size", scalar(kPoolSize, place));
-  put(layer.tree, "env.start", scalar("random", place));
-  return layer;
+  return {tree_of(name == kPoolAlias ? kPoolSettings : "{}", place)};
 }
 
 std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
                                                             const std::vector<std::string>& env_fields) {
   using Mark = std::optional<std::pair<Place, std::string>>;
-  const auto found = [&](const char* section, const char* key) {
-    const Node* const node = find_path(tree, section, key);
-    return node == nullptr ? Mark() : Mark({node->place, std::string(section) + "." + key});
+  const auto found = [&](const std::string& path) {
+    const Node* const node = tree.at(path);
+    return node == nullptr ? Mark() : Mark({node->place, path});
   };
   const Node* const name = tree.find("name");
   if (name != nullptr && canonical_environment(name->text) != name->text)
     return std::pair(name->place, "name: " + name->text);
-  if (auto mark = found("trainer", "num_gpus")) return mark;
-  if (auto mark = found("trainer", "env_backend")) return mark;
+  if (auto mark = found("trainer.num_gpus")) return mark;
+  if (auto mark = found("trainer.env_backend")) return mark;
   if (!contains(env_fields, "seed"))
-    if (auto mark = found("env", "seed")) return mark;
+    if (auto mark = found("env.seed")) return mark;
   return notebook_mark(tree);
 }
 
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused) {
-  Node defaults = defaults_of(kDefaults);
-  const Node policy = *defaults.find("policy"), ppo = defaults_of(kPpoDefaults),
-             ddpg = defaults_of(kDdpgDefaults);
-  std::erase_if(defaults.entries, [](const Node::Entry& entry) { return entry.key == "policy"; });
+  Node defaults = tree_of(kDefaults);
+  const Node policy = *take(defaults, "policy"), ppo = tree_of(kPpoDefaults), ddpg = tree_of(kDdpgDefaults);
   fill(tree, defaults);
   Node* const policies = tree.find("policy");
   if (policies == nullptr || !policies->is_map()) return;
   bool has_ddpg = false;
   for (Node::Entry& entry : policies->entries) {
-    const Node* const given = entry.value.is_map() ? entry.value.find("algorithm") : nullptr;
+    const Node* const given = entry.value.find("algorithm");
     const std::string algorithm = given != nullptr ? given->text : "";
     if (algorithm == "DDPG") {
       has_ddpg = true;
@@ -320,9 +272,7 @@ void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused)
     fill(entry.value, policy);
     if (algorithm == "PPO") fill(entry.value, ppo);
     if (algorithm == "REINFORCE") {
-      std::erase_if(entry.value.entries, [](const Node::Entry& own) {
-        return contains({"vf_loss_coeff", "gae_lambda", "normalize_value"}, own.key);
-      });
+      for (const char* const key : {"vf_loss_coeff", "gae_lambda", "normalize_value"}) take(entry.value, key);
     }
   }
   if (has_ddpg) drop_ddpg_keys(tree, unused);
@@ -336,18 +286,15 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
     UnusedTrainerKeys keys;
     Reader reader(*trainer, "trainer", problems, places);
     keys.describe(reader);
-    for (const char* const key : {"num_gpus", "env_backend", "neg_pos_env_ratio"})
-      drop_unused(tree, "trainer", key, unused);
+    for (const std::string& path : names_of(describe_of(keys), "trainer.")) drop_unused(tree, path, unused);
   }
-  const Node* section = tree.find("trainer");
-  const bool sections_are_maps =
-      section == nullptr || section->is_map() || section->kind == Node::Kind::kNull;
-  if (sections_are_maps && !contains(env_fields, "seed")) translate_seed(tree, problems, unused);
-  imply(tree, find_path(tree, "trainer", "num_episodes"), "trainer", "total_steps", "0");
+  const bool takes_keys = trainer == nullptr || trainer->is_map() || trainer->kind == Node::Kind::kNull;
+  if (takes_keys && !contains(env_fields, "seed")) translate_seed(tree, problems, unused);
+  imply(tree, tree.at("trainer.num_episodes"), "trainer.total_steps", "0");
   translate_agents(tree);
-  const Node* pool = find_path(tree, "env", "reset_pool_size");
-  imply(tree, pool != nullptr && pool->text != "0" ? pool : nullptr, "env", "reset", "pool");
-  imply(tree, find_path(tree, "env", "starts"), "env", "reset", "given");
+  const Node* pool = tree.at("env.reset_pool_size");
+  imply(tree, pool != nullptr && pool->text != "0" ? pool : nullptr, "env.reset", "pool");
+  imply(tree, tree.at("env.starts"), "env.reset", "given");
 }
 
 }  // namespace config

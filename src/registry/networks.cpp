@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "src/base/join.h"
 #include "src/base/suggest.h"
 #include "wd/error.h"
 
@@ -21,8 +22,8 @@ std::vector<std::unique_ptr<NetworkSettings>>& registered() {
 
 void register_network(std::unique_ptr<NetworkSettings> defaults) {
   const std::string name = defaults->name();
-  for (const std::string& taken : network_names())
-    if (taken == name) throw UsageError("there are two networks called " + name + ": give one another name");
+  if (contains(network_names(), name))
+    throw UsageError("there are two networks called " + name + ": give one another name");
   registered().push_back(std::move(defaults));
 }
 

@@ -92,7 +92,7 @@ TEST_F(Roles, MistakesInAgentsAreNamed) {
 
 TEST_F(Roles, OpponentsAreReadByPolicy) {
   const Config config = load_text("name: chase\nopponents: {runner: [runs/a, self, runs/a, runs/b]}");
-  EXPECT_EQ(config.policies[1].opponents, (std::vector<std::string>{"runs/a", "self", "runs/a", "runs/b"}));
+  EXPECT_EQ(shown(config.policies[1].opponents), "[runs/a, self, runs/a, runs/b]");
   EXPECT_EQ(config.policies[1].num_opponents(), 2);
   EXPECT_EQ(config.policies[0].num_opponents(), 0);
   EXPECT_EQ(refusal("name: chase\nopponents: [runs/a]"),
