@@ -48,7 +48,9 @@ constexpr int kBoxReplicas = 64;
 struct Game {
   detail::CpuEnvironment<Boxes> environment{"boxes"};
   Replicas replicas{environment, {.num_envs = kBoxReplicas, .seed = 3}};
-  Trajectory trajectory{{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kBoxReplicas}};
+  Trajectory trajectory{{environment.spec(),
+                         Cast::of_roles(environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}), 1,
+                         kBoxReplicas}};
 
   Game() { replicas.step(trajectory.first_rows()); }
   PolicyBuffers& closed() { return trajectory.policies()[0]; }
