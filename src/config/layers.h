@@ -63,7 +63,7 @@ void read_policies(const Spec& spec, const Layer& layer, Config& config, Problem
                    std::vector<Switch>& switches);
 
 // A run of agents of one role.
-struct AgentRun {
+struct AgentRange {
   int role = 0;   // index into Spec::roles
   int first = 0;  // id among the agents of all roles
   int count = 0;
@@ -71,7 +71,7 @@ struct AgentRun {
 // roles.cpp: what an entry of policy.NAME.roles or policy.NAME.agents names: "runner", "runner 7",
 // "runner 0-49" within the role, "7" or "0-49" by ids, which may be of several roles. Throws UsageError
 // with the reason if there are no such agents.
-std::vector<AgentRun> parse_agents(const std::string& text, const Spec& spec);
+std::vector<AgentRange> parse_agents(const std::string& text, const Spec& spec);
 // Returns the roles that a policy lists, or those of its agents, or the role with the policy's name if it
 // lists none (all roles for "shared"). Empty if no role has that name.
 std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec);

@@ -61,19 +61,19 @@ void check_range(std::pair<int, int> range, int count, const std::string& whose)
   if (range.second >= count) throw UsageError(concat(whose, " 0 to ", count - 1));
 }
 
-// Agents by ids, as runs that end where a role ends.
-std::vector<AgentRun> runs_of_ids(std::pair<int, int> ids, const Spec& spec) {
+// Agents by ids, as ranges that end where a role ends.
+std::vector<AgentRange> ranges_of_ids(std::pair<int, int> ids, const Spec& spec) {
   check_range(ids, spec.num_agents(), "the agents' ids are");
-  std::vector<AgentRun> runs;
+  std::vector<AgentRange> ranges;
   for (int r = 0; r < static_cast<int>(spec.roles.size()); ++r) {
     const int begin = std::max(first_agent(spec, r), ids.first);
     const int end = std::min(first_agent(spec, r + 1), ids.second + 1);
-    if (begin < end) runs.push_back({r, begin, end - begin});
+    if (begin < end) ranges.push_back({r, begin, end - begin});
   }
-  return runs;
+  return ranges;
 }
 
-std::vector<AgentRun> whole_role(const std::string& name, const Spec& spec) {
+std::vector<AgentRange> whole_role(const std::string& name, const Spec& spec) {
   const std::vector<std::string> names = role_names(spec);
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) throw UsageError("no such role" + suggestion(name, names));
@@ -86,10 +86,10 @@ std::pair<std::string, const std::vector<std::string>*> listed(const PolicySetti
   return policy.agents.empty() ? std::pair("roles", &policy.roles) : std::pair("agents", &policy.agents);
 }
 
-// The runs that a policy lists, without entries that name no agents, which claim_all() reports.
-std::vector<AgentRun> runs_of(const PolicySettings& policy, const Spec& spec) {
+// The ranges that a policy lists, without entries that name no agents, which claim_all() reports.
+std::vector<AgentRange> ranges_of(const PolicySettings& policy, const Spec& spec) {
   const auto& [key, entries] = listed(policy);
-  std::vector<AgentRun> all;
+  std::vector<AgentRange> all;
   for (const std::string& entry : *entries) {
     try {
       std::ranges::copy(parse_agents(entry, spec), std::back_inserter(all));
@@ -119,9 +119,9 @@ void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, co
 using Owners = std::vector<int>;
 
 // Assigns the agents of one entry to the policy. Throws UsageError with the reason if that is not possible.
-void claim(const Spec& spec, const Config& config, int policy, const AgentRun& run, Owners& owners) {
-  const int begin = run.first, end = run.first + run.count, first = first_agent(spec, run.role);
-  const Role& role = spec.roles[static_cast<std::size_t>(run.role)];
+void claim(const Spec& spec, const Config& config, int policy, const AgentRange& range, Owners& owners) {
+  const int begin = range.first, end = range.first + range.count, first = first_agent(spec, range.role);
+  const Role& role = spec.roles[static_cast<std::size_t>(range.role)];
   for (int agent = begin; agent < end; ++agent) {
     int& owner = owners[static_cast<std::size_t>(agent)];
     if (owner < 0) {
@@ -130,7 +130,7 @@ void claim(const Spec& spec, const Config& config, int policy, const AgentRun& r
     }
     const auto same = [&](int other) { return other == owner; };
     const bool whole =
-        run.count == role.count && std::ranges::all_of(owners.begin() + begin, owners.begin() + end, same);
+        range.count == role.count && std::ranges::all_of(owners.begin() + begin, owners.begin() + end, same);
     throw UsageError("policy \"" + config.policies[static_cast<std::size_t>(owner)].name + "\" has " +
                      (whole ? "this role" : concat(role.name, ' ', agent - first)) + " already");
   }
@@ -145,9 +145,9 @@ void claim_all(const Spec& spec, Config& config, std::size_t index, Owners& owne
   const Role* first = nullptr;
   for (const std::string& entry : *entries) {
     try {
-      for (const AgentRun& run : key == "roles" ? whole_role(entry, spec) : parse_agents(entry, spec)) {
-        claim(spec, config, static_cast<int>(index), run, owners);
-        const Role& role = spec.roles[static_cast<std::size_t>(run.role)];
+      for (const AgentRange& range : key == "roles" ? whole_role(entry, spec) : parse_agents(entry, spec)) {
+        claim(spec, config, static_cast<int>(index), range, owners);
+        const Role& role = spec.roles[static_cast<std::size_t>(range.role)];
         if (first == nullptr) first = &role;
         if (same_spaces(*first, role)) continue;
         report(problems, places, path, join(*entries),
@@ -178,23 +178,23 @@ std::vector<Seat> seats_of(const Spec& spec, const Owners& owners) {
 
 }  // namespace
 
-std::vector<AgentRun> parse_agents(const std::string& text, const Spec& spec) {
-  if (const auto ids = range_in(text)) return runs_of_ids(*ids, spec);
+std::vector<AgentRange> parse_agents(const std::string& text, const Spec& spec) {
+  if (const auto ids = range_in(text)) return ranges_of_ids(*ids, spec);
   const std::size_t space = text.rfind(' ');
   const auto range =
       space == std::string::npos ? std::nullopt : range_in(std::string_view(text).substr(space + 1));
   const std::string name = range ? text.substr(0, text.find_last_not_of(' ', space) + 1) : text;
-  AgentRun run = whole_role(name, spec).front();
-  if (!range) return {run};
-  check_range(*range, run.count, "the agents of " + name + " are");
-  return {{run.role, run.first + range->first, range->second - range->first + 1}};
+  const AgentRange whole = whole_role(name, spec).front();
+  if (!range) return {whole};
+  check_range(*range, whole.count, "the agents of " + name + " are");
+  return {{whole.role, whole.first + range->first, range->second - range->first + 1}};
 }
 
 std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec) {
   if (!policy.agents.empty()) {
     std::vector<std::string> names;
-    for (const AgentRun& run : runs_of(policy, spec)) {
-      const std::string& name = spec.roles[static_cast<std::size_t>(run.role)].name;
+    for (const AgentRange& range : ranges_of(policy, spec)) {
+      const std::string& name = spec.roles[static_cast<std::size_t>(range.role)].name;
       if (!contains(names, name)) names.push_back(name);
     }
     return names;
@@ -207,7 +207,7 @@ std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec
 
 int num_agents_of(const PolicySettings& policy, const Spec& spec) {
   int agents = 0;
-  for (const AgentRun& run : runs_of(policy, spec)) agents += run.count;
+  for (const AgentRange& range : ranges_of(policy, spec)) agents += range.count;
   return agents;
 }
 

@@ -14,16 +14,16 @@ namespace {
 
 constexpr int kSteps = 32;
 
+RolloutShape shape_of(int replicas) {
+  RolloutShape shape =
+      RolloutShape::of_roles({{{"player", 1, {{"x", 1}}, ActionSpace::discrete({2})}}, 500}, replicas);
+  shape.steps = kSteps;
+  return shape;
+}
+
 struct Training {
   Training(int replicas, double success, float reward, unsigned seed)
-      : rows({{{{"player", 1, {{"x", 1}}, ActionSpace::discrete({2})}}, 500},
-              {"player"},
-              {0},
-              kSteps,
-              replicas}),
-        log(rows, {}, {}),
-        clock({}),
-        policy(replicas, success, reward, seed) {}
+      : rows(shape_of(replicas)), log(rows, {}, {}), clock({}), policy(replicas, success, reward, seed) {}
 
   // Runs one iteration; returns the mean of the window after it.
   double iterate() {
