@@ -1,17 +1,39 @@
-"""Off-policy actors (DDPG, TD3, SAC) and the critics of their actions, as torch modules."""
+"""What a policy asks of its network, and off-policy actors (DDPG, TD3, SAC) with the critics of their actions."""
 
 from typing import List, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-MIN_LOG_STD, MAX_LOG_STD = -20.0, 2.0  # as in kernels/distribution.h
+# As in kernels/distribution.h; LEAST_VARIANCE is that of gSDE.
+MIN_LOG_STD, MAX_LOG_STD, LEAST_VARIANCE = -20.0, 2.0, 1e-6
 
 
 class Output(NamedTuple):
     output: Tensor  # [..., choices of all heads] logits or values, or [..., components] means
     value: Tensor  # [...]
     state: Tensor  # [..., state_size] for the next step; empty without memory
+
+
+class Network(nn.Module):
+    """One whose deviations do not follow from its outputs. log_std: [components], the same in every state, or of gSDE
+    [components, hidden units]; None: actions are choices."""
+
+    def __init__(self, log_std):
+        super().__init__()
+        self.register_buffer("std", torch.zeros(1) if log_std is None else torch.as_tensor(log_std).exp())
+        self.register_buffer("variance", self.std**2)
+        self.least_variance = LEAST_VARIANCE
+
+    def value_of_choices(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+        """The value, where logits of illegal choices are -inf: here that which was computed."""
+        return value
+
+    def deviation(self, observation: Tensor) -> Tensor:
+        """The standard deviation of each component, in units of half the width of its bounds."""
+        if self.std.dim() == 1:
+            return self.std
+        return (self.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
 
 
 class Critic(nn.Module):
@@ -54,26 +76,20 @@ class OffPolicyActor(nn.Module):
 
     def values(self, observation: Tensor, action: Tensor) -> Tensor:
         """The lowest value that a critic computes."""
-        found: List[Tensor] = []
-        for critic in self.critics:
-            found.append(critic(observation, action))
-        return torch.stack(found, 0).amin(0)
+        return torch.stack([critic(observation, action) for critic in self.critics], 0).amin(0)
 
-    def value_of_choices(self, observation: Tensor, logits: Tensor) -> Tensor:
+    def value_of_choices(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
         """The value of the likeliest choices, added over heads; logits of illegal ones are -inf."""
         values = self.values(observation, logits)
         total = torch.zeros_like(values[..., 0])
-        first = 0
-        for n in self.heads:
-            best = logits[..., first : first + n].argmax(-1, keepdim=True)
-            total = total + values[..., first : first + n].gather(-1, best).squeeze(-1)
-            first += n
+        for head, of_head in zip(logits.split(self.heads, -1), values.split(self.heads, -1)):
+            total = total + of_head.gather(-1, head.argmax(-1, keepdim=True)).squeeze(-1)
         return total
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         output = self.outputs(observation)
         if self.components == 0:
-            return Output(output, self.value_of_choices(observation, output), state)
+            return Output(output, self.value_of_choices(observation, output, output), state)
         mean = output[..., : self.components]
         return Output(mean, self.values(observation, mean.tanh()), state)
 

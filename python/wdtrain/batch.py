@@ -75,8 +75,7 @@ class Batch:
 
     def __init__(self, make, name, num_envs, device, seed, autoreset_mode, arrays, settings, params):
         self.module = module = native()
-        mode = getattr(autoreset_mode, "name", autoreset_mode)
-        mode = str(mode).lower()
+        mode = str(getattr(autoreset_mode, "name", autoreset_mode)).lower()
         if mode not in MODES:
             raise module.UsageError(f"autoreset_mode {autoreset_mode!r} is none of {', '.join(MODES)}")
         if arrays not in ("torch", "numpy"):
@@ -95,8 +94,7 @@ class Batch:
         if arrays == "numpy" and self.device != "cpu":
             raise module.UsageError(f"arrays of numpy are on the CPU, and the environment is on {self.device}: set device='cpu' or arrays='torch'")
         self.arrays = arrays
-        self.shown = (lambda tensor: None if tensor is None else tensor.numpy()) if arrays == "numpy" else (lambda tensor: tensor)
-        self.roles = [Role(buffer=role["action"], **{key: self._shown(value) for key, value in role.items()}) for role in self.native.roles()]
+        self.roles = [Role(buffer=role["action"], **{key: self.shown(value) for key, value in role.items()}) for role in self.native.roles()]
         rows = self.native.all()
         self.terminated, self.truncated, self.began = (self.shown(rows[key]) for key in ("terminated", "truncated", "reset"))
         self.statistics = {} if rows["statistics"] is None else {
@@ -106,10 +104,11 @@ class Batch:
         self.num_agents = sum(role.count for role in self.roles)
         self.begun = False
 
-    def _shown(self, value):
+    def shown(self, value):
+        """Tensors, also in lists, as `arrays` says; what is none stays as it is."""
         if isinstance(value, list):
-            return [self._shown(one) for one in value]
-        return self.shown(value) if hasattr(value, "data_ptr") else value
+            return [self.shown(one) for one in value]
+        return value.numpy() if self.arrays == "numpy" and hasattr(value, "data_ptr") else value
 
     def reset(self, seed=None, options=None):
         """Begins episodes: in all replicas, or in those that options["reset_mask"] names."""

@@ -3,10 +3,11 @@
 A result is {"name", "verdict": ok | FAILED | warning | skipped, "detail"}.
 """
 
-import importlib
+import itertools
 import math
 import time
 import traceback
+import types
 
 import numpy as np
 
@@ -19,6 +20,9 @@ FORM, SPACES, NUMBERS = "what reset() and step() return", "observations are in t
 ENDS, STARTS, SAME_SEED = "episodes end", "reset() begins anew", "same seed, same episode"
 OTHER_SEED, REPLICAS, ROWS = "another seed, another episode", "replicas share nothing", "observations stay as they were"
 RANGES, MASKS, AGENTS = "ranges of observations", "action masks", "agents come and go"
+# What step() returns; the first and the last of it, reset() does.
+OF_ONE = "observation", "reward", "terminated", "truncated", "info"
+OF_SEVERAL = "observations", "rewards", "terminations", "truncations", "infos"
 
 
 class FaultError(Exception):
@@ -27,6 +31,11 @@ class FaultError(Exception):
 
 def result(name, verdict, detail):
     return {"name": name, "verdict": verdict, "detail": detail}
+
+
+def judged(name, fault, detail, verdict="FAILED"):
+    """The result of a check that has found this fault, or none. detail: of one without a fault."""
+    return result(name, verdict, fault) if fault else result(name, "ok", detail)
 
 
 # --- spaces and numbers ---------------------------------------------------------------------------------------------------------------
@@ -84,11 +93,6 @@ def leaves(value, name=""):
     return [(name or "observation", value)]
 
 
-def kept(value):
-    """A copy of what a step returned."""
-    return [(name, np.array(one)) for name, one in leaves(value)]
-
-
 def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
@@ -112,8 +116,8 @@ class Moment:
         self.over = not live
 
     def numbers(self):
-        """Everything that a repeated play must repeat: (name, array)."""
-        found = [(f"{of(agent)}{name}", one) for agent, value in self.observations.items() for name, one in kept(value)]
+        """A copy of everything that a repeated play must repeat: (name, array)."""
+        found = [(f"{of(agent)}{name}", np.array(one)) for agent, value in self.observations.items() for name, one in leaves(value)]
         for name, values in (("reward", self.rewards), ("terminated", self.terminated), ("truncated", self.truncated)):
             found += [(of(agent) + name, np.array(value)) for agent, value in values.items()]
         return found
@@ -153,53 +157,40 @@ class Checked:
 
     def reset(self, seed=None):
         self.episode, self.steps = self.episode + 1, 0
-        got = self.env.reset(seed=seed)
-        if not isinstance(got, tuple) or len(got) != 2:
-            plural = "s" if self.several else ""
-            raise FaultError(f"{self.where()}: reset() returns {shape_of(got)}, and must return 2 values: observation{plural}, info{plural}")
-        observation, info = got
-        if not self.several:
-            self.is_dict("reset()", "info", info)
-            self.live = [None]
-            return Moment({None: observation}, {}, {}, {}, {None: info}, self.live)
-        self.is_dict("reset()", "observations", observation)
-        self.is_dict("reset()", "infos", info)
-        self.live = list(self.env.agents)
+        observations, infos = self.by_agent("reset()", self.env.reset(seed=seed), (OF_SEVERAL if self.several else OF_ONE)[::4])
+        self.live = list(self.env.agents) if self.several else [None]
         if not self.live:
             raise FaultError(f"{self.where()}: after reset(), `agents` is empty: set it to those that play")
         self.check_agents(self.live)
-        self.check_keys("observations", observation, self.live, self.live)
-        return Moment(observation, {}, {}, {}, info, self.live)
+        self.check_keys("observations", observations, self.live, self.live)
+        return Moment(observations, {}, {}, {}, infos, self.live)
 
     def step(self, actions):
         self.steps += 1
         before = self.live
         got = self.env.step(actions if self.several else actions[None])
-        if not isinstance(got, tuple) or len(got) != 5:
-            names = "observations, rewards, terminations, truncations, infos" if self.several else "observation, reward, terminated, truncated, info"
-            raise FaultError(f"{self.where()}: step() returns {shape_of(got)}, and must return 5 values: {names}")
-        observation, reward, terminated, truncated, info = got
-        if not self.several:
-            self.is_dict("step()", "info", info)
-            observation, reward, terminated, truncated, info = ({None: one} for one in got)
-        else:
-            for name, one in zip(("observations", "rewards", "terminations", "truncations", "infos"), got, strict=True):
-                self.is_dict("step()", name, one)
+        observations, rewards, terminated, truncated, infos = self.by_agent("step()", got, OF_SEVERAL if self.several else OF_ONE)
         for agent in before:
             for name, flags in (("terminated", terminated), ("truncated", truncated)):
                 if agent in flags and not isinstance(flags[agent], bool | np.bool_):
                     raise FaultError(f"{self.where(agent)}: {name} is {flags[agent]!r}, of type {type(flags[agent]).__name__}: return bool(...)")
-            if agent in reward and not is_number(reward[agent]):
-                kind = type(reward[agent]).__name__
-                raise FaultError(f"{self.where(agent)}: the reward is {reward[agent]!r}, of type {kind}: return float(...)")
-        if self.several:
-            self.check_step(before, observation, reward, terminated, truncated, info)
-        self.live = list(self.env.agents) if self.several else [] if terminated[None] or truncated[None] else [None]
-        return Moment(observation, reward, terminated, truncated, info, self.live)
+            if agent in rewards and not is_number(rewards[agent]):
+                kind = type(rewards[agent]).__name__
+                raise FaultError(f"{self.where(agent)}: the reward is {rewards[agent]!r}, of type {kind}: return float(...)")
+        after = list(self.env.agents) if self.several else [] if terminated[None] or truncated[None] else [None]
+        self.check_step(before, after, observations, rewards, terminated, truncated, infos)
+        self.live = after
+        return Moment(observations, rewards, terminated, truncated, infos, self.live)
 
-    def is_dict(self, call, name, value):
-        if not isinstance(value, dict):
-            raise FaultError(f"{self.where()}: {call} returns {name} that is a {type(value).__name__}: return a dict")
+    def by_agent(self, call, got, names):
+        """What a call has returned, as dictionaries by agent."""
+        if not isinstance(got, tuple) or len(got) != len(names):
+            what = f"{len(got)} values" if isinstance(got, tuple) else f"a {type(got).__name__}"
+            raise FaultError(f"{self.where()}: {call} returns {what}, and must return {len(names)} values: {', '.join(names)}")
+        for name, one in zip(names, got, strict=True):
+            if (self.several or name == "info") and not isinstance(one, dict):
+                raise FaultError(f"{self.where()}: {call} returns {name} that is a {type(one).__name__}: return a dict")
+        return got if self.several else [{None: one} for one in got]
 
     def check_agents(self, agents):
         strange = [agent for agent in agents if agent not in self.agents]
@@ -216,8 +207,7 @@ class Checked:
             if agent not in allowed:
                 self.note(AGENTS, f"it is in {name}, and does not play: leave it out", agent)
 
-    def check_step(self, before, observations, rewards, terminated, truncated, infos):
-        after = list(self.env.agents)
+    def check_step(self, before, after, observations, rewards, terminated, truncated, infos):
         self.check_agents(after)
         both = [*before, *(agent for agent in after if agent not in before)]
         self.check_keys("observations", observations, after, both)
@@ -238,8 +228,7 @@ class Checked:
         """[choices] 0 or 1, or None."""
         observer, actor = self.agents[agent]
         info = moment.infos.get(agent)
-        method = self.made.mask_method
-        mask = moment.observations[agent]["action_mask"] if observer.has_mask else method() if method else info.get("action_mask") if isinstance(info, dict) else None
+        mask = self.made.mask(observer, moment.observations.get(agent), info if isinstance(info, dict) else {})
         if not actor.heads or (mask is None and not hasattr(actor, "inner")):
             return None
         row = np.zeros(actor.choices, np.uint8)
@@ -251,10 +240,6 @@ class Checked:
 
     def close(self):
         self.env.close()
-
-
-def shape_of(value):
-    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"
 
 
 def is_number(value):
@@ -279,11 +264,8 @@ class Survey:
         self.moments += 1
         for agent, where, name, array, copy in self.rows:
             if not same(np.asarray(array), copy):
-                game.note(
-                    ROWS,
-                    f"{name} of {where} has changed, since the same array is written again: return .copy(). wdtrain copies it at once, others may not",
-                    agent,
-                )
+                what = "has changed, since the same array is written again: return .copy(). wdtrain copies it at once, others may not"
+                game.note(ROWS, f"{name} of {where} {what}", agent)
         self.rows = []
         for agent, observation in moment.observations.items():
             if agent not in game.agents:
@@ -351,22 +333,14 @@ class Survey:
             moment = game.step(game.actions(moment, random))
             self.look(moment)
             self.longest = max(self.longest, game.steps)
-            if moment.over:
-                self.ended += 1
+            over, late = moment.over, bool(game.limit) and game.steps > game.limit
+            if late and not over:
+                game.note(ENDS, f"it goes on after the time limit of {game.limit} steps: return truncated=True there, or end it by gymnasium.wrappers.TimeLimit")
+            if over or late or (game.steps >= game.cut and not game.limit):
+                self.ended += over or not late
                 moment = game.reset()
-                if len(self.starts) < MOST_STARTS:
+                if over and len(self.starts) < MOST_STARTS:
                     self.starts.append(moment.numbers())
-                self.look(moment)
-            elif game.limit and game.steps > game.limit:
-                game.note(
-                    ENDS,
-                    f"it goes on after the time limit of {game.limit} steps: return truncated=True there, or end it by gymnasium.wrappers.TimeLimit",
-                )
-                moment = game.reset()
-                self.look(moment)
-            elif game.steps >= game.cut and not game.limit:
-                self.ended += 1
-                moment = game.reset()
                 self.look(moment)
         while len(self.starts) < RESETS:
             self.starts.append(game.reset().numbers())
@@ -412,39 +386,34 @@ def survey(worker, request):
         broken = f"{game.where()}: {said(worker, error)}"
     extent = f"{counted(found.moments, 'observation')} in {counted(game.episode + 1, 'episode')}"
 
-    def judged(name, detail, warns=False):
-        what = game.notes.get(name)
-        return result(name, "ok" if what is None else "warning" if warns else "FAILED", detail if what is None else what)
+    notes = game.notes
 
-    yield result(FORM, "FAILED", broken) if broken else result(FORM, "ok", extent)
+    yield judged(FORM, broken, extent)
     if found.moments == 0:
         yield result(OTHERS, "skipped", "they need an environment that begins")
         return
-    yield judged(SPACES, extent)
-    yield judged(NUMBERS, extent)
-    masked = found.masked or MASKS in game.notes
-    yield judged(MASKS, f"{counted(found.masked, 'mask')}, each with a legal choice") if masked else result(MASKS, "skipped", "there are none")
+    yield judged(SPACES, notes.get(SPACES), extent)
+    yield judged(NUMBERS, notes.get(NUMBERS), extent)
+    if found.masked or MASKS in notes:
+        yield judged(MASKS, notes.get(MASKS), f"{counted(found.masked, 'mask')}, each with a legal choice")
+    else:
+        yield result(MASKS, "skipped", "there are none")
     if game.several:
-        yield judged_agents(game, judged)
-    yield judged(ROWS, extent, warns=True)
+        yield judged_agents(game)
+    yield judged(ROWS, notes.get(ROWS), extent, "warning")
     if broken:
         yield result(OTHERS, "skipped", "they need an environment that plays on")
         return
-    yield judged_ends(found, judged)
+    yield judged_ends(found)
     starts = found.starts
     repeat = len(starts) > 1 and all(not compared([(0, 0, starts[1])], [(0, 0, one)]) for one in starts[2:])
-    yield result(
-        STARTS,
-        "warning" if repeat else "ok",
-        f"{len(starts) - 1} calls of reset() without a seed give the same observation: if it is not the only start, draw it from self.np_random"
-        if repeat
-        else f"{len(starts)} starts",
-    )
+    what = f"{len(starts) - 1} calls of reset() without a seed give the same observation: if it is not the only start, draw it from self.np_random"
+    yield judged(STARTS, what if repeat else "", f"{len(starts)} starts", "warning")
     yield ranges(found)
     game.close()
 
 
-def judged_agents(game, judged):
+def judged_agents(game):
     faults = []
     for agent in game.agents:
         for kind in ("observation_space", "action_space"):
@@ -453,37 +422,28 @@ def judged_agents(game, judged):
                 what = f"{kind}({agent!r}) is another object in each call, so that seeding it has no effect"
                 faults.append((one == other, f"{what}: make it once, or add functools.lru_cache"))
     if AGENTS in game.notes:
-        return judged(AGENTS, "")
+        return result(AGENTS, "FAILED", game.notes[AGENTS])
     if faults:
         return result(AGENTS, "warning" if all(equal for equal, _ in faults) else "FAILED", min(faults, key=lambda fault: fault[0])[1])
-    if "agents that come" in game.notes:
-        return result(AGENTS, "warning", game.notes["agents that come"])
-    return judged(AGENTS, counted(len(game.agents), "agent"))
+    return judged(AGENTS, game.notes.get("agents that come"), counted(len(game.agents), "agent"), "warning")
 
 
-def judged_ends(found, judged):
-    game = found.game
+def judged_ends(found):
+    game, longest = found.game, counted(found.longest, "step")
     if found.ended or ENDS in game.notes:
-        return judged(ENDS, f"{counted(found.ended, 'end')}, the longest episode has {counted(found.longest, 'step')}")
+        return judged(ENDS, game.notes.get(ENDS), f"{counted(found.ended, 'end')}, the longest episode has {longest}")
     if game.limit:
-        return result(ENDS, "ok", f"none of {counted(found.longest, 'step')} ended one, and the time limit is {game.limit} (--steps N plays more)")
-    return result(
-        ENDS,
-        "warning",
-        f"none of {counted(found.longest, 'step')} ended one, and no time limit is known: set env.time_limit, or wrap it in "
-        "gymnasium.wrappers.TimeLimit (--steps N plays more)",
-    )
+        return result(ENDS, "ok", f"none of {longest} ended one, and the time limit is {game.limit} (--steps N plays more)")
+    remedy = "set env.time_limit, or wrap it in gymnasium.wrappers.TimeLimit (--steps N plays more)"
+    return result(ENDS, "warning", f"none of {longest} ended one, and no time limit is known: {remedy}")
 
 
 def ranges(found):
     constant = found.moments > FEW
     for name, (low, high) in found.ranges.items():
         if max(-low, high) > LARGE:
-            return result(
-                RANGES,
-                "warning",
-                f"{name} is {low:.5g} to {high:.5g}, and networks learn best from numbers near 1: divide it, or set policy.NAME.model.normalize_input=true",
-            )
+            remedy = "divide it, or set policy.NAME.model.normalize_input=true"
+            return result(RANGES, "warning", f"{name} is {low:.5g} to {high:.5g}, and networks learn best from numbers near 1: {remedy}")
         if low == high and constant:
             return result(RANGES, "warning", f"{name} is always {low:.5g} in {counted(found.moments, 'observation')}: leave it out, if nothing ever changes it")
     shown = [f"{name} in [{low:.3g}, {high:.3g}]" for name, (low, high) in found.ranges.items()]
@@ -502,22 +462,11 @@ def seeds(worker, request):
     first = trace(game, steps, seed, seconds, 1)
     fault = compared(first, trace(game, steps, seed, seconds, 1))
     extent = counted(len(first) - 1, "step")
-    yield result(
-        SAME_SEED,
-        "FAILED" if fault else "ok",
-        f"{fault}, after reset(seed={seed}) twice and the same actions: draw random numbers from self.np_random alone, "
-        "which super().reset(seed=seed) seeds, and set all state in reset()"
-        if fault
-        else extent,
-    )
+    remedy = "draw random numbers from self.np_random alone, which super().reset(seed=seed) seeds, and set all state in reset()"
+    yield judged(SAME_SEED, fault and f"{fault}, after reset(seed={seed}) twice and the same actions: {remedy}", extent)
     alike = not compared(first, trace(game, steps, seed + 1, seconds, 1))
-    yield result(
-        OTHER_SEED,
-        "warning" if alike else "ok",
-        f"seeds {seed} and {seed + 1} give the same {extent} with the same actions: perhaps nothing is random; else pass the seed to super().reset(seed=seed)"
-        if alike
-        else extent,
-    )
+    remedy = "perhaps nothing is random; else pass the seed to super().reset(seed=seed)"
+    yield judged(OTHER_SEED, alike and f"seeds {seed} and {seed + 1} give the same {extent} with the same actions: {remedy}", extent, "warning")
     if fault:
         yield result(REPLICAS, "skipped", "a play by itself is not repeatable")
         return
@@ -529,7 +478,7 @@ def seeds(worker, request):
         what = "the same seed gives other numbers while another instance plays"
     else:
         what = "two instances with the same seed differ"
-    yield result(REPLICAS, "FAILED" if fault else "ok", f"{fault}: {what}: {remedy}" if fault else f"two instances, {extent}")
+    yield judged(REPLICAS, fault and f"{fault}: {what}: {remedy}", f"two instances, {extent}")
     game.close()
     other.close()
 
@@ -591,11 +540,9 @@ class Original:
         Checked(worker, request, made).begin()
         self.description = worker.form_of(made) | {"time_limit": made.limit, "statistics": []}
         self.kinds = [(count, actor, mask) for count, _, actor, mask in worker.kinds_of(made)]
-        widths, offsets, at = worker.widths_of(made), {}, 0
-        for name, (dtype, several) in worker.ARRAYS.items():
-            offsets[name] = at
-            at += (np.dtype(dtype).itemsize * (widths[name] if several else 1) + 15) // 16 * 16 + 16
-        self.arrays = worker.Arrays(bytearray(at), offsets, 1, widths)
+        widths = worker.widths_of(made)
+        arrays = {name: np.zeros((1, widths[name]) if several else 1, dtype) for name, (dtype, several) in worker.ARRAYS.items()}
+        self.arrays = types.SimpleNamespace(**arrays)
         self.room = worker.room_of([made], 0, self.arrays)
         self.env, self.fields = made.env, request["fields"]
         self.function = worker.imported(request["state"].partition(":")[0]) if request.get("state") else None
@@ -618,11 +565,8 @@ class Original:
             return named
         row = numbers_of(getattr(game, "state", None))
         if row is not None and len(row) == sum(field["count"] for field in self.fields):
-            at = 0
-            for field in self.fields:
-                named[field["name"]] = row[at : at + field["count"]]
-                at += field["count"]
-            return named
+            rest = iter(row)
+            return {field["name"]: list(itertools.islice(rest, field["count"])) for field in self.fields}
         lacks = next(field["name"] for field in self.fields if named[field["name"]] is None or len(named[field["name"]]) != field["count"])
         raise self.worker.RefusedError(
             f"the state of the original is not known: {type(game).__name__} has no attribute {lacks!r} with as many numbers, "
@@ -685,7 +629,7 @@ def form_fault(worker, made):
     except FaultError as fault:
         return str(fault)
     except Exception:
-        return ""
+        pass
     return ""
 
 

@@ -34,10 +34,3 @@ class PerChoice(nn.Module):
             features = rows.index_select(1, self.described).reshape(-1, self.choices, self.features)
         found = torch.cat([state, features], 2)
         return found.reshape(list(observation.shape[:-1]) + [self.choices, self.width])
-
-
-class OneNumber(nn.Module):
-    """[..., choices, 1] becomes [..., choices]."""
-
-    def forward(self, output: Tensor) -> Tensor:
-        return output.squeeze(-1)

@@ -252,10 +252,6 @@ def _require_fit(weights):
             width = len(weights[layer + "bias"])
 
 
-def _critics(weights):
-    return sum(bool(re.fullmatch(r"critics\.\d+\.head\.bias", name)) for name in weights)
-
-
 def _scaled(weights, log_std, bounds):
     """A continuous action of ours is the middle of the bounds plus the network's output times half their distance, so
     the head and the deviations are divided by it. log_std: [components], or of gSDE [hidden units, components]."""
@@ -343,8 +339,8 @@ def described(data):
     kind = str(space.get(":type:", ""))
     for wrong, name in [
         ("FlattenExtractor" not in extractor, f"features_extractor_class {extractor}"),
-        (_true(settings.get("squash_output")), "squash_output: means go through tanh"),
-        (_true(settings.get("use_expln")), "use_expln: another form of the deviations of gSDE"),
+        (settings.get("squash_output") in (True, "True"), "squash_output: means go through tanh"),
+        (settings.get("use_expln") in (True, "True"), "use_expln: another form of the deviations of gSDE"),
         (not re.search(r"\.(Box|Discrete|MultiDiscrete|MultiBinary)'>|^$", kind), f"the action space {shown(kind)}"),
         (seen.get("dtype") == "uint8" and len(seen.get("_shape") or []) == 3,
          "pictures: SB3 divides them by 255 and puts their channels first, and networks here would read them as they are"),
@@ -364,10 +360,6 @@ def described(data):
     if data.get("_last_obs") is not None and "buffer_size" not in data:  # it has learned; with a memory, the next line is no mark
         model["normalized"] = data.get("_last_original_obs") is not None
     return model
-
-
-def _true(value):
-    return value in (True, "True")
 
 
 def _bound(space, end):
@@ -495,20 +487,15 @@ def _activation(path, given, of_file, of_kind):
     return activation.lower()
 
 
-def _quantiles(weights, model):
-    if "layers.head.bias" in weights:
-        return len(weights["layers.head.bias"]) // model["choices"]
-    return len(weights.get("critics.0.head.bias", [0]))
-
-
 def _settings(weights, model, activation):
     """What a model section must say for these weights."""
     settings = {"fc_dims": _widths(weights, "layers."), "activation": activation}
-    if _critics(weights):
+    if "critics.0.head.bias" in weights:
         settings["critic_dims"] = _widths(weights, "critics.0.layers.")
     elif "value_layers.0.bias" in weights:
         settings["separate_value"] = "true"
-    if (quantiles := _quantiles(weights, model)) > 1:
+    of_choices, of_critic = (len(weights.get(name, [0])) for name in ("layers.head.bias", "critics.0.head.bias"))
+    if (quantiles := max(of_choices // model.get("choices", 1), of_critic)) > 1:
         settings["quantiles"] = quantiles
     if weights.get("log_std", numpy.zeros(0)).ndim == 2:
         settings |= {"distribution": "gsde", "noise_every": model.get("noise_every", 4)}

@@ -46,10 +46,7 @@ class EntityList(nn.Module):
         return parts
 
     def further(self, observation: Tensor) -> List[Tensor]:
-        found: List[Tensor] = []
-        for f in range(self.num_features):
-            found.append(observation.index_select(1, self.features[f * self.count : (f + 1) * self.count]))
-        return found
+        return [observation.index_select(1, self.features[f * self.count : (f + 1) * self.count]) for f in range(self.num_features)]
 
     def is_kind(self, observation: Tensor, kind: int) -> Tensor:
         """[n, count]: which things exist and are of this kind."""
@@ -154,8 +151,7 @@ class Entities(nn.Module):
                 if self.any_heading and len(parts) == 2:
                     parts += [none, none]
                 parts += things.further(observation)
-                for _ in range(self.most_features - things.num_features):
-                    parts.append(none)
+                parts += [none] * (self.most_features - things.num_features)
                 exists = none != 0
                 for kind in range(self.kinds):
                     is_kind = none != 0

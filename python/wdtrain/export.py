@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from wdtrain import files
 from wdtrain.files import RunError
-from wdtrain.policy import Policy, spread
+from wdtrain.policy import Policy
 from wdtrain.reads import AGENT_ID
 from wdtrain.run import Run, need
 
@@ -32,22 +32,6 @@ def _input_name(name, taken):
     return safe
 
 
-class AsComputed(nn.Module):
-    """The value that the network has computed."""
-
-    def forward(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
-        return value
-
-
-class LikeliestChoices(nn.Module):
-    def __init__(self, network):
-        super().__init__()
-        self.network = network
-
-    def forward(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
-        return self.network.value_of_choices(observation, logits)
-
-
 class Exported(nn.Module):
     """forward(observation[, mask][, state][, what else is read ...]) returns
     (action, logits or means[, value][, state after]).
@@ -58,7 +42,7 @@ class Exported(nn.Module):
     """
 
     heads: List[int]
-    stream_sizes: List[int]  # of what is read behind the observation, in the order of columns
+    sizes: List[int]  # of what is read behind the observation, in the order of columns
     is_given: List[bool]  # or nobody reads it here, and it is 0
 
     def __init__(self, policy: Policy, greedy: bool, value: bool):
@@ -66,7 +50,7 @@ class Exported(nn.Module):
         self.masked, self.remembers = policy.metadata["action_mask"] == "true", policy.state_size > 0
         self.gives_value = value
         inputs = policy.inputs
-        self.stream_sizes = [stream.size for stream in inputs.streams]
+        self.sizes = [*(stream.size for stream in inputs.streams), *[1] * (inputs.agent_ids > 0)]
         needed = inputs.names if value else inputs.actor
         taken = ["observation", *["mask"] * self.masked, *["state"] * self.remembers]
         self.named = {}  # {name: name of the input}
@@ -74,8 +58,7 @@ class Exported(nn.Module):
             if name in needed:
                 self.named[name] = _input_name(name, [*taken, *self.named.values()])
         self.names = [*taken, *self.named.values()]
-        self.is_given = [stream.name in needed for stream in inputs.streams]
-        self.has_ids, self.is_id_given = inputs.agent_ids > 0, AGENT_ID in needed
+        self.is_given = [name in needed for name in inputs.names]
         # The width of the actor's part of the state, if the value has one and is left out.
         self.actor_width = policy.network.width if self.remembers and not value else 0
         # Frozen, so that outputs become NumPy arrays without detach().
@@ -84,45 +67,31 @@ class Exported(nn.Module):
         self.greedy = greedy or self.values
         self.heads = policy.heads
         self.squashed = policy.squashes
-        self.spread = spread(policy, self.network)
-        self.judge = LikeliestChoices(self.network) if policy.off_policy and policy.heads else AsComputed()
-        if policy.heads:
-            self.register_buffer("middle", torch.zeros(1))
-            self.register_buffer("half_width", torch.ones(1))
-            self.register_buffer("low", torch.zeros(1))
-            self.register_buffer("high", torch.zeros(1))
-        else:
-            bounded = (policy.high - policy.low).isfinite()
-            self.register_buffer("middle", torch.where(bounded, 0.5 * policy.low + 0.5 * policy.high, torch.zeros(1)))
-            self.register_buffer("half_width", torch.where(bounded, 0.5 * policy.high - 0.5 * policy.low, torch.ones(1)))
-            self.register_buffer("low", torch.where(bounded, policy.low, torch.full((1,), -torch.inf)))
-            self.register_buffer("high", torch.where(bounded, policy.high, torch.full((1,), torch.inf)))
+        low, high = (torch.zeros(1), torch.zeros(1)) if policy.heads else (policy.low, policy.high)
+        bounded = (high - low).isfinite()
+        self.register_buffer("middle", torch.where(bounded, 0.5 * low + 0.5 * high, 0.0))
+        self.register_buffer("half_width", torch.where(bounded, 0.5 * high - 0.5 * low, 1.0))
+        self.register_buffer("low", torch.where(bounded, low, -torch.inf))
+        self.register_buffer("high", torch.where(bounded, high, torch.inf))
 
     def choose(self, logits: Tensor) -> Tensor:
         # The largest sum of a logit and a Gumbel number is a draw from the softmax.
         if not self.greedy:
             logits = logits - torch.log(-torch.log(torch.rand_like(logits).clamp(1e-20, 1.0 - 1e-7)))
-        chosen: List[Tensor] = []
-        first = 0
-        for n in self.heads:
-            chosen.append(logits[:, first : first + n].argmax(-1))
-            first += n
-        return torch.stack(chosen, -1)
+        return torch.stack([head.argmax(-1) for head in logits.split(self.heads, -1)], -1)
 
     def best(self, values: Tensor) -> Tensor:
         """The value of the best action: the sum over heads, of which one without a legal choice is worth 0."""
         total = torch.zeros_like(values[:, 0])
-        first = 0
-        for n in self.heads:
-            highest = values[:, first : first + n].amax(-1)
+        for head in values.split(self.heads, -1):
+            highest = head.amax(-1)
             total = total + torch.where(highest == -torch.inf, torch.zeros_like(highest), highest)
-            first += n
         return total
 
     def within_bounds(self, mean: Tensor, observation: Tensor) -> Tensor:
         sample = mean
         if not self.greedy:
-            sample = mean + self.spread(observation) * torch.randn_like(mean)
+            sample = mean + self.network.deviation(observation) * torch.randn_like(mean)
         if self.squashed:
             sample = torch.tanh(sample)
         return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)
@@ -131,17 +100,12 @@ class Exported(nn.Module):
         """[n, all columns]: observations with what else is read behind them."""
         parts = [observation]
         next = 0
-        for size, is_given in zip(self.stream_sizes, self.is_given):
+        for size, is_given in zip(self.sizes, self.is_given):
             if is_given:
-                parts.append(reads[next])
+                parts.append(reads[next].to(observation.dtype).reshape(-1, size))
                 next += 1
             else:
                 parts.append(torch.zeros_like(observation[:, :1]).expand(-1, size))
-        if self.has_ids:
-            if self.is_id_given:
-                parts.append(reads[next].to(observation.dtype).unsqueeze(-1))
-            else:
-                parts.append(torch.zeros_like(observation[:, :1]))
         return torch.cat(parts, -1) if len(parts) > 1 else observation
 
     @torch.jit.export
@@ -152,7 +116,7 @@ class Exported(nn.Module):
         if len(self.heads) == 0:
             return self.within_bounds(out.output, observation), out.output, out.value, self.after(out.state, state)
         legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
-        value = self.best(legal) if self.values else self.judge(observation, legal, out.value)
+        value = self.best(legal) if self.values else self.network.value_of_choices(observation, legal, out.value)
         return self.choose(legal), legal, value, self.after(out.state, state)
 
     def after(self, after: Tensor, before: Tensor) -> Tensor:
@@ -198,10 +162,8 @@ def exported(policy, greedy=True, value=True):
 
 
 def example_inputs(policy, module, rows=2):
-    sizes = {module.named[name]: size for name, size in policy.reads.items() if name in module.named}
-    sizes |= {"observation": policy.observation_size}
-    sizes |= {"mask": sum(policy.heads)} if module.masked else {}
-    sizes |= {"state": policy.state_size} if module.remembers else {}
+    sizes = {"observation": policy.observation_size, "mask": sum(policy.heads), "state": policy.state_size}
+    sizes |= {module.named[name]: size for name, size in policy.reads.items() if name in module.named}
     return tuple(torch.zeros(rows, dtype=torch.long) if name == AGENT_ID else torch.ones(rows, sizes[name])
                  for name in module.names)
 

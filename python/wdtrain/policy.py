@@ -9,27 +9,24 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from wdtrain.actor_critic import Critic, OffPolicyActor, Output
-from wdtrain.choices import OneNumber, PerChoice
+from wdtrain.actor_critic import Critic, Network, OffPolicyActor, Output
+from wdtrain.choices import PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, UsageError, parsing, require_finite
-from wdtrain.reads import OBSERVATION, Inputs, Part, side_by_side
-from wdtrain.teams import mixer_of
+from wdtrain.reads import OBSERVATION, Inputs, Part, names_of, side_by_side
+from wdtrain.teams import Mixer
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
-LEAST_VARIANCE = 1e-6  # of gSDE, as in kernels/distribution.h
-
-
-class Perceptron(nn.Module):
+class Perceptron(Network):
     """Hidden layers, heads, and hidden layers of the value if it has some of its own.
 
     reader: a function of a prefix that gives what the network with this prefix reads of an observation.
     """
 
     def __init__(self, weights, activation, reader, values, separate_value):
-        super().__init__()
+        super().__init__(weights.get("log_std"))
         self.reader = reader("layers.")
         self.values = values
         self.layers = _layers(weights, "layers.", activation)
@@ -68,13 +65,8 @@ class Values(nn.Module):
         if not self.dueling:
             return means
         state = means[..., :1] / len(self.heads)
-        found: List[Tensor] = []
-        first = 1
-        for n in self.heads:
-            advantage = means[..., first : first + n]
-            found.append(advantage - advantage.mean(-1, keepdim=True) + state)
-            first += n
-        return torch.cat(found, -1)
+        advantages = means[..., 1:].split(self.heads, -1)
+        return torch.cat([advantage - advantage.mean(-1, keepdim=True) + state for advantage in advantages], -1)
 
 
 class Standardized(nn.Module):
@@ -94,16 +86,15 @@ class Standardized(nn.Module):
         return torch.cat([scaled, read[..., self.columns :]], -1)
 
 
-class Recurrent(nn.Module):
+class Recurrent(Network):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
     def __init__(self, weights, has_value, reader, values):
-        super().__init__()
-        self.has_value = has_value
-        self.values = values
-        self.actor = _gru(weights, "layers.", reader)
+        super().__init__(weights.get("log_std"))
+        self.has_value, self.values = has_value, values
+        self.actor = _Gru(weights, "layers.", reader)
         self.separate_value = _has_value_network(weights)
-        self.critic = _gru(weights, "value_layers.", reader) if self.separate_value else self.actor
+        self.critic = _Gru(weights, "value_layers.", reader) if self.separate_value else self.actor
         self.width = weights["layers.input.weight"].shape[0]
 
     def latent(self, observation: Tensor) -> Tensor:
@@ -121,12 +112,12 @@ class Recurrent(nn.Module):
 
 
 class _Gru(nn.Module):
-    def __init__(self, width, inputs, outputs, reader):
+    def __init__(self, weights, prefix, reader):
         super().__init__()
-        self.reader = reader
-        self.input = nn.Linear(inputs, width)
-        self.cell = nn.GRUCell(width, width)
-        self.head = nn.Linear(width, outputs)
+        self.reader = reader(prefix)
+        self.input = _linear(weights, prefix + "input.")
+        self.cell = _loaded(nn.GRUCell(self.input.out_features, self.input.out_features), weights, prefix + "cell.")
+        self.head = _linear(weights, prefix + "head.")
 
     def forward(self, observation: Tensor, state: Tensor):
         rows = torch.tanh(self.input(self.reader(observation))).reshape(-1, self.input.out_features)
@@ -152,12 +143,11 @@ class Policy(nn.Module):
         self.inputs = Inputs(metadata)
         self.observation_size = int(metadata["observation_size"])
         self.distribution = metadata["distribution"]
-        self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
+        self.heads = _heads(metadata)
         self.state_size = int(metadata["state_size"])
         self.squashes = self.distribution in ("squashed_gaussian", "point", "state_gaussian")
-        self.off_policy = isinstance(network, OffPolicyActor)
         if not self.heads:
-            if not self.off_policy:
+            if not isinstance(network, OffPolicyActor):
                 self.register_buffer("log_std", torch.as_tensor(log_std))
             for end in ("low", "high"):
                 bounds = [float(b) for b in metadata[f"action_{end}"].split(",")]
@@ -167,7 +157,7 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
-            mixer = mixer_of(weights, metadata, name)
+            mixer = Mixer(weights, json.loads(metadata["mixer"]), name) if "mixer" in metadata else None
             weights = _in_plain_values(side_by_side(weights, Inputs(metadata, name)))
             return Policy(_network(weights, metadata, name), metadata, weights.get("log_std"), mixer).eval()
 
@@ -194,10 +184,9 @@ class Policy(nn.Module):
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
         legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
-        if self.off_policy and mask is not None:
-            return Output(found.output, self.network.value_of_choices(observation, legal), found.state)
         if self.distribution != "greedy":
-            return found
+            value = found.value if mask is None else self.network.value_of_choices(observation, legal, found.value)
+            return Output(found.output, value, found.state)
         best = torch.stack([head.amax(-1) for head in legal.split(self.heads, -1)])  # of the best action, head by head
         return Output(found.output, best.masked_fill(best == -torch.inf, 0).sum(0), found.state)
 
@@ -212,10 +201,7 @@ class Policy(nn.Module):
 
     def deviation(self, observation, reads=None):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
-        return self._deviation(self.inputs.rows(observation, reads, self.inputs.actor))
-
-    def _deviation(self, observation):
-        return spread(self, self.network)(observation)
+        return self.network.deviation(self.inputs.rows(observation, reads, self.inputs.actor))
 
     @torch.no_grad()
     def step(self, observation, state=None, mask=None, greedy=True, reads=None):
@@ -237,7 +223,7 @@ class Policy(nn.Module):
         if self.heads:
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
-        sample = output if greedy else output + self._deviation(observation) * torch.randn_like(output)
+        sample = output if greedy else output + self.network.deviation(observation) * torch.randn_like(output)
         if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state
@@ -277,47 +263,6 @@ class Policy(nn.Module):
         middle = 0.5 * self.low + 0.5 * self.high
         inside = (middle + half_widths * half).clamp(self.low, self.high)
         return torch.where(half.isfinite(), inside, half_widths)
-
-
-class SameSpread(nn.Module):
-    """The same standard deviations in every state."""
-
-    def __init__(self, std):
-        super().__init__()
-        self.register_buffer("std", std)
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return self.std
-
-
-class GsdeSpread(nn.Module):
-    def __init__(self, network, std):
-        super().__init__()
-        self.network = network
-        self.register_buffer("variance", std**2)
-        self.least_variance = LEAST_VARIANCE
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return (self.network.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
-
-
-class ActorSpread(nn.Module):
-    def __init__(self, network):
-        super().__init__()
-        self.network = network
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return self.network.deviation(observation)
-
-
-def spread(policy, network):
-    """A module that gives the standard deviation of each component, in units of half the width of its bounds."""
-    if policy.heads:
-        return SameSpread(torch.zeros(1))
-    if policy.off_policy:
-        return ActorSpread(network)
-    std = policy.log_std.exp().detach()
-    return GsdeSpread(network, std) if policy.distribution == "gsde" else SameSpread(std)
 
 
 def _in_plain_values(weights):
@@ -360,19 +305,22 @@ def _off_policy_actor(weights, metadata, activation, reader):
             action = nn.Linear(components, len(weights[part]), bias=False)
             action.weight.data = torch.as_tensor(weights[part])
         critics.append(Critic(reader(prefix + "layers."), hidden[0], action, nn.Sequential(*hidden[1:])))
-    heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
     return OffPolicyActor(reader("layers."), _layers(weights, "layers.", activation), _linear(weights, "policy_head."),
-                          critics, components, heads)
+                          critics, components, _heads(metadata))
+
+
+def _heads(metadata):
+    """The number of choices of each head; empty if actions are continuous."""
+    return [int(n) for n in names_of(metadata, "action_heads")]
 
 
 def _values(metadata):
     """From the outputs of the network to the values of choices."""
     if "choices" in metadata:
-        return OneNumber()
+        return nn.Flatten(-2)  # [..., choices, 1] becomes [..., choices]
     if "quantiles" not in metadata:
         return nn.Identity()
-    heads = [int(n) for n in metadata["action_heads"].split(",")]
-    return Values(heads, metadata["dueling"] == "true", int(metadata["quantiles"]))
+    return Values(_heads(metadata), metadata["dueling"] == "true", int(metadata["quantiles"]))
 
 
 def _has_value_network(weights):
@@ -382,8 +330,7 @@ def _has_value_network(weights):
 def _plain_reader(weights, metadata, prefix):
     """What the network with this prefix reads of an observation."""
     if "choices" in metadata:
-        choices = sum(int(n) for n in metadata["action_heads"].split(","))
-        return PerChoice(json.loads(metadata["choices"]), int(metadata["observation_size"]), choices)
+        return PerChoice(json.loads(metadata["choices"]), int(metadata["observation_size"]), sum(_heads(metadata)))
     if "entities" not in metadata:
         return nn.Identity()
     settings, encoder = json.loads(metadata["entities"]), None
@@ -409,11 +356,15 @@ def _choose(probabilities, greedy):
     return torch.multinomial(flat, 1).reshape(probabilities.shape[:-1])
 
 
+def _loaded(module, weights, prefix):
+    """The module with the weights that have this prefix."""
+    module.load_state_dict({name: torch.as_tensor(weights[prefix + name]) for name in module.state_dict()})
+    return module
+
+
 def _linear(weights, prefix):
-    weight, bias = weights[prefix + "weight"], weights[prefix + "bias"]
-    layer = nn.Linear(weight.shape[1], weight.shape[0])
-    layer.weight.data, layer.bias.data = torch.as_tensor(weight), torch.as_tensor(bias)
-    return layer
+    outputs, inputs = weights[prefix + "weight"].shape
+    return _loaded(nn.Linear(inputs, outputs), weights, prefix)
 
 
 def _layers(weights, prefix, activation):
@@ -424,21 +375,6 @@ def _layers(weights, prefix, activation):
             return nn.Sequential(*parts)
         parts.append(_linear(weights, layer))
         if layer + "norm.weight" in weights:
-            parts.append(_layer_norm(weights, layer + "norm."))
+            norm = nn.LayerNorm(parts[-1].out_features, eps=1e-5)
+            parts.append(_loaded(norm, weights, layer + "norm."))
         parts.append(activation())
-
-
-def _layer_norm(weights, prefix):
-    norm = nn.LayerNorm(len(weights[prefix + "weight"]), eps=1e-5)
-    norm.load_state_dict({name: torch.as_tensor(weights[prefix + name]) for name in ("weight", "bias")})
-    return norm
-
-
-def _gru(weights, prefix, reader):
-    width, inputs = weights[prefix + "input.weight"].shape
-    network = _Gru(width, inputs, weights[prefix + "head.weight"].shape[0], reader(prefix))
-    for part in ("input", "cell", "head"):
-        layer = f"{prefix}{part}."
-        network.get_submodule(part).load_state_dict(
-            {name[len(layer):]: torch.as_tensor(value) for name, value in weights.items() if name.startswith(layer)})
-    return network

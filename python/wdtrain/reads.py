@@ -3,6 +3,7 @@
 Inside, these numbers are columns behind those of the observation: a row is [observation, streams, agent id].
 """
 
+import itertools
 import json
 import math
 import re
@@ -27,7 +28,7 @@ class Stream(NamedTuple):
         return math.prod(self.shape)
 
 
-def _names(metadata, key):
+def names_of(metadata, key):
     return [name for name in metadata.get(key, "").split(",") if name]
 
 
@@ -35,8 +36,8 @@ class Inputs:
     """What the networks of a policy read, as its metadata say it."""
 
     def __init__(self, metadata, name="the weights"):
-        self.actor = _names(metadata, "reads") or [OBSERVATION]
-        self.critic = _names(metadata, "critic_reads") or self.actor
+        self.actor = names_of(metadata, "reads") or [OBSERVATION]
+        self.critic = names_of(metadata, "critic_reads") or self.actor
         self.observation_size = int(metadata["observation_size"])
         self.streams = [Stream(s["name"], tuple(s["shape"]), s["of"] == "replica")
                         for s in json.loads(metadata.get("streams", "[]"))]
@@ -142,14 +143,10 @@ class Part(nn.Module):
         super().__init__()
         self.size, self.observes = inputs.observation_size, OBSERVATION in names
         self.reader = reader if self.observes else nn.Identity()
-        self.begins, self.ends = [], []
-        column = self.size
-        for stream in inputs.streams:
-            if stream.name in names:
-                self.begins.append(column)
-                self.ends.append(column + stream.size)
-            column += stream.size
-        self.id_column, self.reads_id = column, AGENT_ID in names
+        columns = list(itertools.accumulate((stream.size for stream in inputs.streams), initial=self.size))
+        read = [k for k, stream in enumerate(inputs.streams) if stream.name in names]
+        self.begins, self.ends = [columns[k] for k in read], [columns[k + 1] for k in read]
+        self.id_column, self.reads_id = columns[-1], AGENT_ID in names
         self.register_buffer("ids", torch.arange(inputs.agent_ids, dtype=torch.float32))
 
     def forward(self, row: Tensor) -> Tensor:

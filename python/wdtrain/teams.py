@@ -1,7 +1,5 @@
 """Values of teams: what a mixer makes of the values of what all agents of a policy do in one replica."""
 
-import json
-
 import torch
 from torch import nn
 
@@ -53,8 +51,3 @@ class Mixer(nn.Module):
         else:
             mixed = values.sum(-1)
         return torch.where(plays.any(-1), mixed, torch.zeros_like(mixed))
-
-
-def mixer_of(weights, metadata, name="the weights"):
-    """None without one."""
-    return Mixer(weights, json.loads(metadata["mixer"]), name) if "mixer" in metadata else None

@@ -10,18 +10,13 @@ import math
 
 from wdtrain import files
 from wdtrain.files import RunError
-from wdtrain.run import Run
+from wdtrain.run import Run, need
 
 
 def flat(settings, prefix=""):
-    """{"trainer.seed": 1, ...}"""
-    result = {}
+    """("trainer.seed", 1), ..."""
     for name, value in settings.items():
-        if isinstance(value, dict):
-            result.update(flat(value, f"{prefix}{name}."))
-        else:
-            result[prefix + name] = value
-    return result
+        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
 
 
 class Memory:
@@ -46,10 +41,8 @@ class WandB:
     name = "wandb"
 
     def __init__(self, run, memory, project):
-        import wandb
-
-        self.run = wandb.init(project=project, id=memory.id, resume="allow", name=run.folder.name, config=run.config,
-                              dir=str(run.folder))
+        self.run = need("wandb").init(project=project, id=memory.id, resume="allow", name=run.folder.name, config=run.config,
+                                      dir=str(run.folder))
         memory.id = self.run.id
 
     def log(self, row, iteration):
@@ -64,14 +57,13 @@ class MLflow:
     name = "mlflow"
 
     def __init__(self, run, memory, project):
-        import mlflow
-
-        self.mlflow, self.client = mlflow, mlflow.MlflowClient()
+        self.mlflow = need("mlflow")
+        self.client = self.mlflow.MlflowClient()
         if memory.id is None:
             found = self.client.get_experiment_by_name(project)
             experiment = found.experiment_id if found else self.client.create_experiment(project)
             memory.id = self.client.create_run(experiment, run_name=run.folder.name).info.run_id
-            for name, value in flat(run.config).items():
+            for name, value in flat(run.config):
                 self.client.log_param(memory.id, name, str(value)[:500])
         self.id = memory.id
 
@@ -91,10 +83,7 @@ TRACKERS = {tracker.name: tracker for tracker in (WandB, MLflow)}
 def track(run, to, project=None, once=False):
     """Sends all rows that the tracker does not have yet; without `once`, until the run ends. Returns their number."""
     memory = Memory(run, to)
-    try:
-        tracker = TRACKERS[to](run, memory, project or run._said("env"))
-    except ImportError as error:
-        raise RunError(f"{to} is not installed: pip install {to}") from error
+    tracker = TRACKERS[to](run, memory, project or run._said("env"))
     memory.save()
     sent = 0
     for row in run.rows() if once else run.watch():

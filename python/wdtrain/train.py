@@ -85,11 +85,10 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     base += [_option(key, value) for key, value in options.items() if not _is_path(key, value)]
     by_path += [] if tag is None else [("saving.tag", tag)]
     for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals:
+        if "=" not in text:
             raise UsageError(f"settings: {text!r} is not SECTION.KEY=VALUE")
-        by_path.append((key, value))
-    command += base + _sets(by_path)
+    sets = [*(f"{key}={_text(value)}" for key, value in by_path), *settings]
+    command += base + [word for text in sets for word in ("--set", text)]
     try:
         effective = _checked(command)
     except UsageError as error:
@@ -97,10 +96,7 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
             raise
         command = [f"--algorithm={algorithm.upper()}" if word.startswith("--algorithm=") else word for word in command]
         effective = _checked(command)
-    if resume is not None:
-        folder = Run(_text(resume)).folder
-        return _trained(command, folder, progress, on_log)
-    if folder := effective["saving"]["run_dir"]:
+    if folder := effective["saving"]["run_dir"] if resume is None else Run(_text(resume)).folder:
         return _trained(command, pathlib.Path(folder), progress, on_log)
     return _in_new_folder(command, effective, progress, on_log)
 
@@ -123,8 +119,7 @@ def ask(command, run, **options):
         with contextlib.suppress(ImportError, RuntimeError):  # a movie needs ffmpeg: that of PATH goes first
             os.symlink(__import__("imageio_ffmpeg").get_ffmpeg_exe(), os.path.join(folder, "ffmpeg"))
         variables = _variables() | {"PATH": os.pathsep.join([*os.get_exec_path(), folder])}
-        done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-    _raise_for(done.returncode, done.stderr, None, command)
+        done = _answered(words, variables, command)
     print(done.stderr, end="", file=sys.stderr)  # warnings
     return done.stdout
 
@@ -193,19 +188,20 @@ def _option(key, value):
     return f"--{key}" if value is True else f"--{key}={_text(value)}"
 
 
-def _sets(pairs):
-    return [word for key, value in pairs for word in ("--set", f"{key}={_text(value)}")]
-
-
 def _checked(command):
     """The settings in effect, as dictionaries."""
     words = [word for word in command if not word.startswith("--auto_scale")]  # excludes the next one
-    done = subprocess.run([*words, "--print_config"], env=_variables(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-    _raise_for(done.returncode, done.stderr, None)
-    return need("yaml", "pyyaml").safe_load(done.stdout)
+    return need("yaml", "pyyaml").safe_load(_answered([*words, "--print_config"], _variables()).stdout)
 
 
-def _raise_for(code, said, folder, what="training"):
+def _answered(words, variables, what="training"):
+    """What the program has said, which succeeded."""
+    done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    _raise_for(done.returncode, done.stderr, None, what)
+    return done
+
+
+def _raise_for(code, said, folder, what):
     """Raises what the program's exit code means."""
     if code == 0:
         return
@@ -279,7 +275,7 @@ def _trained(command, folder, progress, on_log):
             if not isinstance(error, _EnoughError) or process.returncode not in (0, 130):
                 raise
             return Run(folder)
-        _raise_for(process.returncode, voices[0].tail(), folder)
+        _raise_for(process.returncode, voices[0].tail(), folder, "training")
     return Run(folder)
 
 

@@ -6,7 +6,7 @@ Requests come as JSON through a socket; steps through memory that both processes
 import contextlib
 import ctypes
 import faulthandler
-import importlib
+import importlib.util
 import itertools
 import json
 import math
@@ -55,9 +55,7 @@ def parts_of(space, path=(), name=""):
     if isinstance(space, spaces.Tuple):
         return [part for k, inner in enumerate(space.spaces) for part in parts_of(inner, (*path, k), f"{name}.{k}" if name else str(k))]
     name = name or "observation"
-    if isinstance(space, spaces.Box):
-        return [(name, path, "numbers", math.prod(space.shape), space.shape)]
-    if isinstance(space, spaces.MultiBinary):
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
         return [(name, path, "numbers", math.prod(space.shape), space.shape)]
     if isinstance(space, spaces.Discrete):
         return [(name, path, ("choice", int(space.start)), int(space.n), ())]
@@ -427,11 +425,22 @@ def mask_method(env):
 
 
 class Made:
-    """An environment of either kind."""
+    """An environment of either kind. roles: [(name, [(agent, observer, actor)])]; the agent of a gymnasium.Env is None."""
+
+    mask_in_info, mask_method = False, None
 
     def game(self):
         """What plays, without wrappers."""
         return getattr(self.env, "unwrapped", self.env)
+
+    def all_agents(self):
+        return {agent: kinds for _, members in self.roles for agent, *kinds in members}
+
+    def mask(self, observer, observation, info):
+        """The action_mask of an agent, as the environment gives it; None: there is none."""
+        if observer.has_mask:
+            return observation["action_mask"]
+        return self.mask_method() if self.mask_method else info.get("action_mask")
 
 
 class Single(Made):
@@ -439,13 +448,10 @@ class Single(Made):
 
     def __init__(self, env):
         self.env = env
-        self.observer, self.actor = Observer(env.observation_space), Actor(env.action_space)
-        self.mask_method = mask_method(env) if self.actor.heads and not self.observer.has_mask else None
-        self.mask_in_info, self.state_size, self.names = False, 0, ["agent"]
-        self.limit = env.spec and env.spec.max_episode_steps
-
-    def all_agents(self):
-        return {None: (self.observer, self.actor)}
+        observer, actor = Observer(env.observation_space), Actor(env.action_space)
+        self.roles = [("agent", [(None, observer, actor)])]
+        self.mask_method = mask_method(env) if actor.heads and not observer.has_mask else None
+        self.state_size, self.limit = 0, env.spec and env.spec.max_episode_steps
 
 
 class Several(Made):
@@ -475,25 +481,20 @@ class Several(Made):
             names = [key[0] if stems.count(key[0]) == 1 else f"{key[0]}_of_{members[key][0]}" for key in forms]
             names = different(map(name_of, names))
             self.roles = [(name, [(agent, *forms[key][1:]) for agent in members[key]]) for name, key in zip(names, forms, strict=True)]
-        self.names = [name for name, _ in self.roles]
         if len(self.roles) > MOST_ROLES:
             raise RefusedError(
                 f"its agents have {len(self.roles)} different kinds, and at most {MOST_ROLES} are possible: set env.one_role=true, "
                 "or give agents names that differ only in a number at the end"
             )
-        self.mask_in_info, self.mask_method = False, None
         space = getattr(env, "state_space", None)
         self.state_size = math.prod(space.shape) if type(space).__name__ == "Box" else 0
         self.limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
-
-    def all_agents(self):
-        return {agent: kinds for _, members in self.roles for agent, *kinds in members}
 
 
 def form_of(env):
     """What wdtrain must know of an environment, and what all replicas must have alike."""
     roles = []
-    for name, (count, observer, actor, choices) in zip(env.names, kinds_of(env), strict=True):
+    for (name, _), (count, observer, actor, choices) in zip(env.roles, kinds_of(env), strict=True):
         if observer.has_mask and not actor.heads:
             raise RefusedError("the observation has an action_mask, and the action has no choices")
         role = {"name": name, "count": count, "observation": [[name_of(part[0]), part[3]] for part in observer.parts], "names": [], "mask": choices > 0}
@@ -512,7 +513,7 @@ ARRAYS = {"deeds": ("u1", False), "seeds": ("i8", False), "actions": ("i4", True
 
 def kinds_of(env):
     """Of each role: number of agents, observer, actor, and number of choices that have masks. In one role, every agent has the same sizes."""
-    roles = [(1, env.observer, env.actor)] if isinstance(env, Single) else [(len(members), *members[0][1:]) for _, members in env.roles]
+    roles = [(len(members), *members[0][1:]) for _, members in env.roles]
     masked = env.mask_in_info or env.mask_method is not None
     return [(count, observer, actor, actor.choices if actor.heads and (masked or observer.has_mask or isinstance(actor, PaddedActor)) else 0)
             for count, observer, actor in roles]
@@ -544,16 +545,29 @@ def is_statistic(value):
     return isinstance(value, int | float | np.number | np.bool_) or (isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "biuf")
 
 
-class SingleRoom:
-    """Replicas of a gymnasium.Env."""
+class Room:
+    """Replicas of an environment."""
+
+    where = who = None  # the replica that is stepped, and its agent
 
     def __init__(self, envs, first, arrays, statistics):
         self.made, self.envs, self.first, self.arrays, self.statistics = envs, [one.env for one in envs], first, arrays, statistics
+
+    def close(self):
+        for env in self.envs:
+            with contextlib.suppress(Exception):
+                env.close()
+
+
+class SingleRoom(Room):
+    """Replicas of a gymnasium.Env."""
+
+    def __init__(self, envs, first, arrays, statistics):
+        super().__init__(envs, first, arrays, statistics)
         ((_, self.observer, self.actor, choices),) = kinds_of(envs[0])
         self.masked = choices > 0
         self.flat = arrays.observations.reshape(-1)
         self.steps = [env.step for env in self.envs]
-        self.where = None  # the replica that is stepped
         arrays.in_game[:] = 1
 
     def step(self):
@@ -580,9 +594,7 @@ class SingleRoom:
                 else:
                     observations[k], info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
                 if masked:
-                    method = self.made[k].mask_method
-                    mask = observations[k]["action_mask"] if self.observer.has_mask else method() if method else info.get("action_mask")
-                    self.actor.read_mask(mask, arrays.masks[k])
+                    self.actor.read_mask(self.made[k].mask(self.observer, observations[k], info), arrays.masks[k])
             if not self.write_at_once(observations):
                 for k, observation in enumerate(observations):
                     if deeds[k] != NOTHING:
@@ -614,21 +626,12 @@ class SingleRoom:
         read = self.actor.read
         return list(read(self.arrays.actions)) if self.actor.plain else [read(words) for words in self.arrays.actions]
 
-    def agent(self):
-        return ""
 
-    def close(self):
-        for env in self.envs:
-            with contextlib.suppress(Exception):
-                env.close()
-
-
-class SeveralRoom:
+class SeveralRoom(Room):
     """Replicas of a pettingzoo.ParallelEnv."""
 
     def __init__(self, envs, first, arrays, statistics):
-        self.made, self.envs, self.first, self.arrays, self.statistics = envs, [one.env for one in envs], first, arrays, statistics
-        self.where, self.who = None, None
+        super().__init__(envs, first, arrays, statistics)
         self.state_shape = getattr(getattr(self.envs[0], "state_space", None), "shape", None)
         self.agents = []  # (agent, observer, actor, slices), in the order of wdtrain
         observation = action = mask = 0
@@ -683,11 +686,8 @@ class SeveralRoom:
         over = not now
         if cut and not over and not self.told:
             self.told = True
-            print(
-                f"wdtrain: agent {min(map(str, cut))} was truncated while others go on: it counts as terminated, because only a whole episode can be truncated",
-                file=sys.stderr,
-                flush=True,
-            )
+            why = "it counts as terminated, because only a whole episode can be truncated"
+            print(f"wdtrain: agent {min(map(str, cut))} was truncated while others go on: {why}", file=sys.stderr, flush=True)
         arrays.terminated[k] = over and not cut
         arrays.truncated[k] = over and bool(cut)
         # Of an episode that is cut off, those who still played are in the game: what they see last is worth what the network expects of it.
@@ -724,20 +724,12 @@ class SeveralRoom:
                 row = arrays.masks[k, choices]
                 if not playing:
                     row[:] = 1
-                elif observer.has_mask:
-                    actor.read_mask(observations[agent]["action_mask"], row)
                 else:
-                    actor.read_mask(infos.get(agent, {}).get("action_mask"), row)
+                    actor.read_mask(self.made[k].mask(observer, observations.get(agent), infos.get(agent, {})), row)
         self.who = None
         # Behind the end of a game, its state is worth nothing, and may not exist.
         if arrays.states.shape[1] > 0 and not arrays.terminated[k]:
             arrays.states[k] = Observer.array(self.envs[k].state(), "state()", self.state_shape).ravel()
-
-    def agent(self):
-        return "" if self.who is None else f", agent {self.who}"
-
-    def close(self):
-        SingleRoom.close(self)
 
 
 # --- the process ----------------------------------------------------------------------------------------------------------------------
@@ -781,7 +773,8 @@ class Worker:
         try:
             room.step()
         except Exception as error:
-            where = "" if room.where is None else f" in replica {room.first + room.where}{room.agent()}"
+            where = "" if room.where is None else f" in replica {room.first + room.where}"
+            where += "" if room.who is None else f", agent {room.who}"
             advice = self.load_checks().form_fault(sys.modules[__name__], room.made[room.where or 0])
             self.fail(number, f"raised{where}: {said(error)}" + (f"\nwdtrain check finds: {advice}" if advice else ""))
         else:
@@ -885,10 +878,8 @@ class Worker:
     def load_checks(self):
         need("numpy")
         if self.checks is None:
-            from importlib import util
-
-            spec = util.spec_from_file_location("wdtrain_checks", os.path.join(os.path.dirname(__file__), "checks.py"))
-            self.checks = util.module_from_spec(spec)
+            spec = importlib.util.spec_from_file_location("wdtrain_checks", os.path.join(os.path.dirname(__file__), "checks.py"))
+            self.checks = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(self.checks)
         return self.checks
 
