@@ -16,24 +16,22 @@ class Output(NamedTuple):
 
 
 class Network(nn.Module):
-    """One whose deviations do not follow from its outputs. log_std: [components], the same in every state, or of gSDE
-    [components, hidden units]; None: actions are choices."""
+    """One that computes no deviations: they are the policy's, or follow from the last hidden layer, latent()."""
 
-    def __init__(self, log_std):
+    def __init__(self):
         super().__init__()
-        self.register_buffer("std", torch.zeros(1) if log_std is None else torch.as_tensor(log_std).exp())
-        self.register_buffer("variance", self.std**2)
         self.least_variance = LEAST_VARIANCE
 
     def value_of_choices(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
         """The value, where logits of illegal choices are -inf: here that which was computed."""
         return value
 
-    def deviation(self, observation: Tensor) -> Tensor:
-        """The standard deviation of each component, in units of half the width of its bounds."""
-        if self.std.dim() == 1:
-            return self.std
-        return (self.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
+    def deviation(self, observation: Tensor, std: Tensor) -> Tensor:
+        """The standard deviation of each component, in units of half the width of its bounds. std: [components], the same in
+        every state, or of gSDE [components, hidden units]."""
+        if std.dim() == 1:
+            return std
+        return (self.latent(observation) ** 2 @ (std**2).t() + self.least_variance).sqrt()
 
 
 class Critic(nn.Module):
@@ -63,9 +61,7 @@ class OffPolicyActor(nn.Module):
 
     def __init__(self, reader, layers, head, critics, components, heads):
         super().__init__()
-        self.reader = reader
-        self.layers = layers
-        self.head = head
+        self.reader, self.layers, self.head = reader, layers, head
         self.critics = nn.ModuleList(critics)
         self.components = components  # of a continuous action; 0: choices
         self.heads = heads
@@ -93,7 +89,7 @@ class OffPolicyActor(nn.Module):
         mean = output[..., : self.components]
         return Output(mean, self.values(observation, mean.tanh()), state)
 
-    def deviation(self, observation: Tensor) -> Tensor:
+    def deviation(self, observation: Tensor, std: Tensor) -> Tensor:
         """The standard deviation of each component before tanh; 0 of an actor that computes only the action."""
         output = self.outputs(observation)
         if output.shape[-1] == self.components:

@@ -69,6 +69,7 @@ class Exported(nn.Module):
         self.squashed = policy.squashes
         low, high = (torch.zeros(1), torch.zeros(1)) if policy.heads else (policy.low, policy.high)
         bounded = (high - low).isfinite()
+        self.register_buffer("std", policy.std)
         self.register_buffer("middle", torch.where(bounded, 0.5 * low + 0.5 * high, 0.0))
         self.register_buffer("half_width", torch.where(bounded, 0.5 * high - 0.5 * low, 1.0))
         self.register_buffer("low", torch.where(bounded, low, -torch.inf))
@@ -91,7 +92,7 @@ class Exported(nn.Module):
     def within_bounds(self, mean: Tensor, observation: Tensor) -> Tensor:
         sample = mean
         if not self.greedy:
-            sample = mean + self.network.deviation(observation) * torch.randn_like(mean)
+            sample = mean + self.network.deviation(observation, self.std) * torch.randn_like(mean)
         if self.squashed:
             sample = torch.tanh(sample)
         return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)

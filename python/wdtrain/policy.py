@@ -26,7 +26,7 @@ class Perceptron(Network):
     """
 
     def __init__(self, weights, activation, reader, values, separate_value):
-        super().__init__(weights.get("log_std"))
+        super().__init__()
         self.reader = reader("layers.")
         self.values = values
         self.layers = _layers(weights, "layers.", activation)
@@ -90,7 +90,7 @@ class Recurrent(Network):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
     def __init__(self, weights, has_value, reader, values):
-        super().__init__(weights.get("log_std"))
+        super().__init__()
         self.has_value, self.values = has_value, values
         self.actor = _Gru(weights, "layers.", reader)
         self.separate_value = _has_value_network(weights)
@@ -201,7 +201,12 @@ class Policy(nn.Module):
 
     def deviation(self, observation, reads=None):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
-        return self.network.deviation(self.inputs.rows(observation, reads, self.inputs.actor))
+        return self.network.deviation(self.inputs.rows(observation, reads, self.inputs.actor), self.std)
+
+    @property
+    def std(self):
+        """What the deviations follow from, if the network does not compute them: Network.deviation()."""
+        return self.log_std.exp().detach() if "log_std" in self._buffers else torch.zeros(1)
 
     @torch.no_grad()
     def step(self, observation, state=None, mask=None, greedy=True, reads=None):
@@ -223,7 +228,7 @@ class Policy(nn.Module):
         if self.heads:
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
-        sample = output if greedy else output + self.network.deviation(observation) * torch.randn_like(output)
+        sample = output if greedy else output + self.network.deviation(observation, self.std) * torch.randn_like(output)
         if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state

@@ -291,12 +291,11 @@ def make(request, pictures=False):
         if not callable(function):
             raise RefusedError(f"env.wrappers: {wrapper!r} is not found: give MODULE.CLASS, as gymnasium.wrappers.FlattenObservation")
         env = function(env)
-    if isinstance(env, Env):
-        env = Listed(env) if is_listed(env) else env
-        if not isinstance(env, Listed):
-            if request["one_role"]:
-                raise RefusedError("env.one_role is for environments with several agents, and this one has one")
-            return Single(env)
+    if isinstance(env, Env) and not is_listed(env):
+        if request["one_role"]:
+            raise RefusedError("env.one_role is for environments with several agents, and this one has one")
+        return Single(env)
+    env = Listed(env) if isinstance(env, Env) else env
     if hasattr(env, "possible_agents") and hasattr(env, "observation_space") and hasattr(env, "step") and not hasattr(env, "agent_iter"):
         return Several(env, request["one_role"])
     if hasattr(env, "agent_iter"):

@@ -13,12 +13,11 @@ ENVIRONMENTS = {"CartPole-v1": "cartpole", "Pendulum-v1": "pendulum", "Acrobot-v
 HALF_WIDTHS = {"pendulum": 2.0}  # of actions, if not 1
 
 # SB3's defaults, which the files leave out.
-ON_POLICY = {"n_envs": 1, "gamma": 0.99, "ent_coef": 0.0, "vf_coef": 0.5, "max_grad_norm": 0.5, "use_sde": False,
-             "sde_sample_freq": -1}
+SDE = {"use_sde": False, "sde_sample_freq": -1}
+ON_POLICY = SDE | {"n_envs": 1, "gamma": 0.99, "ent_coef": 0.0, "vf_coef": 0.5, "max_grad_norm": 0.5}
 REPLAY = {"n_envs": 1, "gamma": 0.99, "buffer_size": 1_000_000, "learning_starts": 100, "batch_size": 256, "tau": 0.005,
           "train_freq": 1, "gradient_steps": 1}
 NOISE = {"noise_type": None, "noise_std": 0.0}
-SDE = {"use_sde": False, "sde_sample_freq": -1}
 DEFAULTS = {
     "PPO": ON_POLICY | {"learning_rate": 3e-4, "n_steps": 2048, "batch_size": 64, "n_epochs": 10, "gae_lambda": 0.95,
                         "clip_range": 0.2, "normalize_advantage": True},
