@@ -253,6 +253,31 @@ TEST(EmulatedOpponents, HaveTheSameBitsInEveryOrderOfStreamsAndPlayersOfTheCpu) 
   set_progress(Progress::kImmediate);
 }
 
+// Random draws know the step of the training within a graph; a script is played by the host, in no graph.
+TEST(EmulatedOpponents, ThatDrawOrFollowAScriptActAsOnTheCpu) {
+  for (const char* const list : {"[random]", "[random, scripted]"}) {
+    SCOPED_TRACE(list);
+    const auto training = [&](bool graphs) {
+      return graph_case("a2c").setup(graphs, {"trainer.num_envs=12", "trainer.train_batch_size=96",
+                                              "env.episode_length=5", concat("opponents.runner=", list)});
+    };
+    const auto first_rollout = [&](Device device) {
+      const Experiment setup = training(true);
+      Trainer trainer(setup.config, *setup.environment, device);
+      trainer.rollout();
+      const PolicyBuffers& runner = trainer.trajectory().policies()[1];
+      return std::pair(runner.opponent.cpu(), runner.action.cpu());
+    };
+    const auto [drawn, action] = first_rollout({});
+    const auto [drawn_there, action_there] = first_rollout(kGpu);
+    EXPECT_TRUE(at::equal(drawn, drawn_there) && at::equal(action, action_there));
+    const Trained expected = train_with(training(false), kIterations);
+    set_progress(Progress::kRandom, 3);
+    expect_same_bits(expected, train_with(training(true), kIterations));
+    set_progress(Progress::kImmediate);
+  }
+}
+
 class EmulatedFailures : public EmulatedTrainer {};
 
 TEST_P(EmulatedFailures, NothingIsLearnedFromWhatIsNotFinite) {
