@@ -16,6 +16,7 @@ void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int actio
   }
   args.action =
       static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + action_row * buffers.action.stride(0);
+  buffers.unit = ActionUnit::kEnvironment;
   args.time = play.time;
   args.rollout_steps = play.rollout_steps;
   args.first_row = play.first_replica * static_cast<std::uint32_t>(buffers.num_agents);

@@ -174,7 +174,7 @@ def test_a_setting_is_explained():
 
 def test_opponents_are_a_setting_like_others(tmp_path):
     text = output("config", "opponents")
-    assert text.startswith("opponents.NAME\n  meaning  runs and checkpoints") and "  set it   --set opponents.NAME=VALUE\n" in text
+    assert text.startswith("opponents.NAME\n  meaning  who acts in the place of this policy") and "  set it   --set opponents.NAME=VALUE\n" in text
     assert text == output("config", "opponents.runner")
     assert re.findall(r"^opponents\.\w+", output("config", "opponents", "--env", "tag_gridworld"), re.M) == ["opponents.tagger", "opponents.runner"]
     assert "opponents.NAME" not in output("config", "lr")
