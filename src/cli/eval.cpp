@@ -137,9 +137,9 @@ int eval(const CommandLine& line) {
   EvalOptions options;
   options.match.add_to(arguments);
   arguments.number("--episodes", options.episodes, {1, 1e6}, "INT", "episodes per match (100)");
-  arguments.option("--opponent", options.opponent, "PLAYER",
-                   "play each trained role in turn against random, scripted, a run or a checkpoint, and for "
-                   "comparison a random player instead of it");
+  arguments.option(
+      "--opponent", options.opponent, "PLAYER",
+      "play each trained role in turn against this player, and for comparison a random one instead of it");
   arguments.flag("--compare", options.compares,
                  "play with the policies, and from the same starts with random and, if there are any, "
                  "scripted players instead of all of them");

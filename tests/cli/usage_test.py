@@ -52,7 +52,7 @@ WRONG = {
     "opponents as an option, of several": (["--env", "tag_gridworld", "--opponents", "runs/a"], "did you mean --set 'opponents.tagger=[runs/a]' or --set 'opponents.runner=[runs/a]'?\n"),
     "opponents within a policy": (["--env", "tag_gridworld", "--set", "policy.runner.opponents=[self]"], "policy.runner.opponents: unknown key; it is a section of its own, opponents: {NAME of the policy: [RUN, ...]}\n"),
     "seats": (["--env", "tag_gridworld", "--set", "policy={a: {seats: [tagger]}, runner: {}}"], 'policy.a.seats: unknown key; did you mean "agents"?\n'),
-    "oneself, misspelled": (["--env", "tag_gridworld", "--set", "opponents.runner=[selves]"], 'opponents.runner = selves: there is no such folder of a run; did you mean "self"?\n'),
+    "oneself, misspelled": (["--env", "tag_gridworld", "--set", "opponents.runner=[selfs]"], 'opponents.runner = [selfs]: selfs: is none of self, random, scripted, and no folder of a run or a checkpoint; did you mean "self"?\n'),
     "PyMARL's name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.mixing_embed_dim=32"], 'unknown key; did you mean "mixer_dim"?\n'),
     "PyMARL's other name": (["--env", "simple_spread", "--algorithm", "QMIX", "--set", "policy.shared.hypernet_embed=64"], 'unknown key; did you mean "hypernet_dims"?\n'),
     "an algorithm that is not here": (["--env", "simple_spread", "--algorithm", "HAPPO"], "HAPPO is not here (docs/design/0035-teams.md): take MAPPO\n"),
