@@ -13,4 +13,5 @@ git worktree add --detach --quiet "$folder/source" "$commit"
 ln -s "$PWD/.venv" "$folder/source/.venv"
 cmake -S "$folder/source" --preset "$(cut -d' ' -f1 build/.preset)" -B "$folder/build" -D WD_TESTS=OFF >/dev/null
 TIMEFORMAT='%U %S'
-time cmake --build "$folder/build" --target program wdtrain 2>&1 >/dev/null | tail -1 | awk '{print "core seconds: " $1 + $2}'
+{ time cmake --build "$folder/build" --target program wdtrain >"$folder/log" 2>&1; } 2>"$folder/seconds" || { tail -20 "$folder/log" >&2; exit 1; }
+awk '{print "core seconds: " $1 + $2}' "$folder/seconds"
