@@ -1,5 +1,5 @@
-// particles.h: how agents move in those games of mpe2 in which nothing collides, and what they see in those in
-// which they do.
+// particles.h: how agents move in those games of mpe2 in which nothing collides, and what they see in those
+// in which they do.
 #pragma once
 
 #include <wd/env.h>
@@ -42,8 +42,8 @@ struct Pair {
   WD_FN float operator()(int k) const { return k == 0 ? x : y; }
 };
 
-// Pair c of agent i's observation: its velocity, its position, and from there the landmarks and then the other
-// agents, in order of id.
+// Pair c of agent i's observation: its velocity, its position, and from there the landmarks and then the
+// other agents, in order of id.
 WD_FN Pair seen(const auto& s, int landmarks, int i, int c) {
   if (c == 0) return {s.vx[i], s.vy[i]};
   if (c == 1) return {s.x[i], s.y[i]};

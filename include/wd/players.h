@@ -1,4 +1,4 @@
-// players.h: how users name who plays: one grammar for opponents.NAME, eval.opponent, and options of commands.
+// players.h: how users name who plays: one grammar for opponents.NAME, eval.opponent, and commands.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
 // Maps 24 bits to [0, 1): every value is a multiple of 2^-24.
 WD_FN float uniform_of(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 5.9604644775390625e-8f; }
 
-// What random numbers are for: each use has its own under one seed. All draws of environments are kEnvironment.
+// What random numbers are for: each use has its own under one seed. Environments draw by kEnvironment.
 enum class RandomUse : std::uint32_t {
   kEnvironment = 0,
   kAction = 1,

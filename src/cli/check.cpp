@@ -81,8 +81,8 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   return passed;
 }
 
-// An environment in Python that cannot be made is a result of the check, and not an error of the configuration:
-// `fault` then says why.
+// An environment in Python that cannot be made is a result of the check, and not an error of the
+// configuration: `fault` then says why.
 Experiment load_to_check(const ConfigSources& sources, std::string& fault) {
   return load_environment(sources, [&](Environment& environment) {
     outside::leave_statistics_out(environment);

@@ -27,8 +27,8 @@ struct FrozenPolicy {
               Precision precision) const;
 };
 
-// The weights of a policy in the folder of a run or a checkpoint. Throws UsageError if the file is not there or
-// damaged.
+// The weights of a policy in the folder of a run or a checkpoint. Throws UsageError if the file is not there
+// or damaged.
 std::filesystem::path weights_file(const std::filesystem::path& run, const std::string& policy);
 
 // The configuration of a run, or of a checkpoint, whose weights can be read. Throws UsageError.
