@@ -132,10 +132,14 @@ bool FoundPlayer::remembers() const {
          (frozen->settings.model.state_size() > 0 || frozen->settings.algorithm->traits().carries_noise);
 }
 
+void require_script(const Environment& environment) {
+  if (!environment.has_script())
+    throw UsageError(concat("environment ", environment.name(), " has no scripted player"));
+}
+
 FoundPlayer find_player(const PlayerSpec& player, const Environment& environment, const Config& config,
                         const GameSide& side) {
-  if (player.kind == PlayerSpec::kScripted && !environment.has_script())
-    throw UsageError(concat("environment ", environment.name(), " has no scripted player"));
+  if (player.kind == PlayerSpec::kScripted) require_script(environment);
   if (player.kind != PlayerSpec::kRun) return {player};
   const std::vector<std::string> words(std::begin(PlayerSpec::kWords), std::end(PlayerSpec::kWords));
   if (!fs::is_directory(parts_of(player.run).first))

@@ -51,6 +51,9 @@ struct FoundPlayer {
   bool remembers() const;  // something of episodes under way
 };
 
+// Throws UsageError if the environment has no script.
+void require_script(const Environment& environment);
+
 // The player of this name in the place of a policy that plays this side. Throws UsageError if the environment
 // has no script, or as find_frozen() does.
 FoundPlayer find_player(const PlayerSpec& player, const Environment& environment, const Config& config,

@@ -59,8 +59,7 @@ void Game::step(int t) {
 
 const at::Tensor& Game::scripted() {
   if (scripted_.defined()) return scripted_;
-  if (!environment_->has_script())
-    throw UsageError(concat("environment ", environment_->name(), " has no scripted player"));
+  require_script(*environment_);
   const StateLayout& layout = replicas_.layout();
   const at::Tensor blocks = replicas_.blocks().cpu();
   scripted_ = at::empty({blocks.size(0), layout.num_agents, layout.action_width}, at::kInt);

@@ -49,20 +49,18 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
     critics.value[i] = {memory.put(data.value[static_cast<std::size_t>(i)]), data.width()};
   const float* const alpha = memory.put(std::vector{data.alpha});
   const float* const weight = memory.put(data.weight);
-  const float* const reward = memory.put(data.reward);
-  const float* const discount = memory.put(data.discount);
+  CriticTargetArgs target{.rows = data.rows,
+                          .critics = critics,
+                          .alpha = alpha,
+                          .reward = memory.put(data.reward),
+                          .discount = memory.put(data.discount)};
   float* const sums = memory.template make<float>(kNumActorSums * rows);
   if (data.layout.num_heads > 0) {
     const ChoicesOutput choices{.layout = data.layout,
                                 .logits = {memory.put(data.logits), data.width()},
                                 .legal = {memory.put(data.legal), data.width()}};
-    const CriticTargetArgs target{.rows = data.rows,
-                                  .critics = critics,
-                                  .choices = choices,
-                                  .alpha = alpha,
-                                  .reward = reward,
-                                  .discount = discount,
-                                  .target = {memory.template make<float>(rows), 1}};
+    target.choices = choices;
+    target.target = {memory.template make<float>(rows), 1};
     choices_target(memory.queue(), target);
     const ChoicesLossArgs loss{.rows = data.rows,
                                .critics = critics,
@@ -79,13 +77,8 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
             {}};
   }
   const float* const log_prob = memory.put(data.log_prob);
-  const CriticTargetArgs target{.rows = data.rows,
-                                .critics = critics,
-                                .log_prob = log_prob,
-                                .alpha = alpha,
-                                .reward = reward,
-                                .discount = discount,
-                                .target = {memory.template make<float>(rows * width), data.width()}};
+  target.log_prob = log_prob;
+  target.target = {memory.template make<float>(rows * width), data.width()};
   critic_target(memory.queue(), target);
   ActorLossArgs loss{.rows = data.rows,
                      .critics = critics,
