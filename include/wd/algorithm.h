@@ -132,7 +132,7 @@ class Learner {
   void begin_rollout(const TrainingClock& clock) { algorithm_->begin_rollout(clock); }
   // For Policy::ActOptions.
   const ExplorationNumbers* exploration() const { return algorithm_->exploration(); }
-  // Whose state, memory and measurements are the learner's.
+  // The algorithm, which holds the state, the memory and the measurements.
   Algorithm& algorithm() const { return *algorithm_; }
 
  private:
