@@ -57,11 +57,15 @@ function(wd_precompile_torch target)
   endif()
 endfunction()
 
-# Sets `result` to units that replace the sources: each includes up to `count` sources of one folder, which all
+# Sets `result` to units that replace the sources: each includes up to WD_UNIT_SIZE sources of one folder, which all
 # include torch or all do not. Most of the time of a compilation goes into headers, so a unit takes little more
 # than a source. Sources whose path matches `alone` remain. Sources of one folder must not define the same name
 # in unnamed namespaces. A further argument is the prefix of the units' names, for sources that two targets join.
-function(wd_join_sources sources alone count result)
+function(wd_join_sources sources alone result)
+  if(NOT WD_UNIT_SIZE GREATER 1)
+    set(${result} "${sources}" PARENT_SCOPE)
+    return()
+  endif()
   set(joined ${sources})
   list(FILTER joined INCLUDE REGEX "${alone}")
   list(FILTER sources EXCLUDE REGEX "${alone}")
@@ -80,7 +84,7 @@ function(wd_join_sources sources alone count result)
   list(REMOVE_DUPLICATES groups)
   foreach(group IN LISTS groups)
     list(LENGTH sources_${group} length)
-    math(EXPR units "(${length} + ${count} - 1) / ${count}")
+    math(EXPR units "(${length} + ${WD_UNIT_SIZE} - 1) / ${WD_UNIT_SIZE}")
     math(EXPR each "(${length} + ${units} - 1) / ${units}")
     foreach(unit RANGE 1 ${units})
       math(EXPR first "(${unit} - 1) * ${each}")

@@ -85,7 +85,7 @@ std::string reason_in(const std::string& text) {
 }
 
 // Runs this program's training. Returns why it failed, or nothing.
-std::string train(const std::vector<std::string>& arguments) {
+std::string run_training(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {own_command().front(), "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.insert(words.end(), {"--device", "cpu", "--quiet"});
@@ -199,7 +199,7 @@ class AlgorithmCheck {
     const std::vector<std::string> words = {"--config", (folder_ / "config.yaml").string(), "--run_dir",
                                             (folder_ / name).string()};
     more.insert(more.begin(), words.begin(), words.end());
-    return train(more);
+    return run_training(more);
   }
 
   Tensors tensors(const char* run, int iteration, const std::vector<std::string>& parts) const {
@@ -231,7 +231,7 @@ class AlgorithmCheck {
     const int half = iterations_ / 2;
     std::string reason = train_in("parts", {"--total_steps", std::to_string(batch_ * half)});
     if (reason.empty())
-      reason = train(
+      reason = run_training(
           {"--resume", (folder_ / "parts").string(), "--total_steps", std::to_string(batch_ * iterations_)});
     if (!reason.empty())
       return {result.name, concat("training in two parts, the second with --resume, fails: ", reason), false};
