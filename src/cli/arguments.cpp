@@ -44,6 +44,18 @@ std::int64_t depth_of(const std::string& text) {
   return count('{') + count('[') - count('}') - count(']');
 }
 
+// A number, or a duration if the option takes one. Throws UsageError naming the option.
+double parse_real(const std::string& option, const std::string& text, Range range) {
+  const bool duration = takes_duration(option);
+  double value = 0.0;
+  const config::Parsed parsed =
+      duration ? config::parse_duration(text, value) : config::parse_double(text, value);
+  if (parsed == config::Parsed::kGood && range.contains(value)) return value;
+  throw UsageError(
+      concat(option, " ", text, ": ",
+             duration ? config::demand_duration(parsed, range) : config::demand(parsed, false, range)));
+}
+
 }  // namespace
 
 Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
@@ -79,7 +91,7 @@ void Arguments::number(const std::string& name, Number& value, Range range, cons
     if constexpr (std::is_integral_v<Number>) {
       value = static_cast<Number>(parse_integer(given, text, range));
     } else {
-      value = takes_duration(given) ? parse_duration(given, text, range) : parse_number(given, text, range);
+      value = parse_real(given, text, range);
     }
   });
 }
@@ -104,10 +116,6 @@ void Arguments::optional_value(const std::string& name, std::string& value, bool
     return true;
   };
   app_->add_option(name, take, help)->type_name(type)->expected(0, 1);
-}
-
-void Arguments::hidden(const std::string& name, std::string& value) {
-  app_->add_option(name, value)->group("");
 }
 
 void Arguments::group(const std::string& title, const std::vector<std::string>& options) {
@@ -230,23 +238,6 @@ std::int64_t parse_integer(const std::string& option, const std::string& text, R
   if (parsed != config::Parsed::kGood || !range.contains_whole(value)) {
     throw UsageError(option + " " + text + ": " + config::demand(parsed, true, range));
   }
-  return value;
-}
-
-double parse_number(const std::string& option, const std::string& text, Range range) {
-  double value = 0.0;
-  const config::Parsed parsed = config::parse_double(text, value);
-  if (parsed != config::Parsed::kGood || !range.contains(value)) {
-    throw UsageError(option + " " + text + ": " + config::demand(parsed, false, range));
-  }
-  return value;
-}
-
-double parse_duration(const std::string& option, const std::string& text, Range range) {
-  double value = 0.0;
-  const config::Parsed parsed = config::parse_duration(text, value);
-  if (parsed != config::Parsed::kGood || !range.contains(value))
-    throw UsageError(option + " " + text + ": " + config::demand_duration(parsed, range));
   return value;
 }
 

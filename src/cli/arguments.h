@@ -17,10 +17,10 @@ class App;
 
 namespace wd::cli {
 
-// The options of one command. Add them, then call parse().
 inline constexpr const char* kTrustHelp =
     "start an environment in Python that a run's configuration names, though you have not begun such a run";
 
+// The options of one command. Add them, then call parse().
 class Arguments {
  public:
   Arguments(const CommandLine& line, const std::string& command, const std::string& help);
@@ -39,15 +39,13 @@ class Arguments {
   // --name [VALUE]. If it is given without a value, `value` is unchanged.
   void optional_value(const std::string& name, std::string& value, bool& given, const std::string& type,
                       const std::string& help);
-  // --name VALUE, not shown by --help.
-  void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, or a list of them. `type` as for an option; empty: `name` says it.
   template <typename Words>
   void word(const std::string& name, Words& value, const std::string& help, const std::string& type = "");
 
-  // Shows these options, which have been added, under a title of their own. Titles are shown in the order of
-  // their first options.
+  // Shows these options, which have been added, under a title of their own, or not at all if it is empty.
+  // Titles are shown in the order of their first options.
   void group(const std::string& title, const std::vector<std::string>& options);
   // Text at the end of --help.
   void footer(std::string text) { footer_ = std::move(text); }
@@ -78,10 +76,8 @@ class Arguments {
   std::unique_ptr<CLI::App> app_;
 };
 
-// Parses a number in the range, as above. Throws UsageError naming the option.
+// Parses a whole number in the range, as above. Throws UsageError naming the option.
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range range);
-double parse_number(const std::string& option, const std::string& text, Range range);
-double parse_duration(const std::string& option, const std::string& text, Range range);
 // Returns the index of the word. Throws UsageError that suggests the nearest word.
 std::size_t parse_word(const std::string& option, const std::string& text,
                        const std::vector<std::string>& words);

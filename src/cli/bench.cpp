@@ -36,10 +36,43 @@ struct BenchRequest {
   std::int64_t num_envs = 0, rollout_steps = 0;  // 0: not given
   double seconds = 5.0, memory_gb = 0.0;
 
-  void set(const std::string& key, const std::string& value);
-  void check() const;
+  void set(const std::string& key, const std::string& value) {
+    if (key == "mode") {
+      mode = value;
+    } else if (key == "num_envs") {
+      num_envs = parse_integer("--num_envs", value, kReplicas);
+    } else if (key == "rollout_steps") {
+      rollout_steps = parse_integer("--rollout_steps", value, kSteps);
+    } else {
+      sources.overrides.push_back({key, value, "--sweep"});
+    }
+  }
+
+  void check() const {
+    if (mode != "env" && mode != "act" && mode != "train") {
+      throw UsageError("--mode " + mode + ": must be env, act or train" +
+                       suggestion(mode, {"env", "act", "train"}));
+    }
+  }
+
   // Puts the replicas and the steps of a rollout into the configuration.
-  void shape_batch();
+  void shape_batch() {
+    const auto is_batch = [](const Override& one) { return one.path == "trainer.train_batch_size"; };
+    const bool batch = std::ranges::any_of(sources.overrides, is_batch);
+    if (batch && rollout_steps > 0)
+      throw UsageError(
+          "--rollout_steps and --train_batch_size exclude each other: a batch is replicas times steps");
+    if (num_envs == 0 && rollout_steps == 0) return;
+    if (!batch) {
+      const TrainerSettings configured = load_environment(sources).config.trainer;
+      const std::int64_t replicas = num_envs > 0 ? num_envs : configured.num_envs;
+      const std::int64_t steps = rollout_steps > 0 ? rollout_steps : configured.rollout_steps();
+      sources.overrides.push_back(
+          {"trainer.train_batch_size", std::to_string(replicas * steps), "--rollout_steps"});
+    }
+    if (num_envs > 0)
+      sources.overrides.push_back({"trainer.num_envs", std::to_string(num_envs), "--num_envs"});
+  }
 };
 
 struct BenchArguments {
@@ -48,72 +81,35 @@ struct BenchArguments {
   std::vector<std::string> sweep;
   bool to_json = false;
 
-  bool parse(const CommandLine& line);
+  bool parse(const CommandLine& line) {
+    Arguments arguments(
+        line, "bench",
+        "Measure the speed of the environment with random actions, of acting, or of training, and compare it "
+        "with the limits of the machine.");
+    ConfigOptions config;
+    config.add_to(arguments,
+                  {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
+    arguments.option("--mode", order.mode, "env | act | train",
+                     "env: step with random actions; act: roll out policies; train: iterate");
+    arguments.number("--num_envs", order.num_envs, kReplicas, "INT",
+                     "replicas of the environment; the rollout length is kept");
+    arguments.number("--rollout_steps", order.rollout_steps, kSteps, "INT",
+                     "steps per rollout; the number of replicas is kept");
+    arguments.number("--seconds", order.seconds, above(0.0, 1e6), "NUMBER",
+                     "length of a measurement (5), after a warm-up of a tenth of it");
+    arguments.repeatable(
+        "--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
+        "measure each value, doubling from FIRST or as listed, in a separate process; a second "
+        "--sweep: all combinations");
+    arguments.optional_value("--json", json, to_json, "FILE",
+                             "write results as JSON to a file; - or no value: to stdout");
+    arguments.number("--memory_gb", order.memory_gb, above(0.0, 1e6), "NUMBER",
+                     "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
+    if (!arguments.parse()) return false;
+    order.sources = config.sources();
+    return true;
+  }
 };
-
-bool BenchArguments::parse(const CommandLine& line) {
-  Arguments arguments(
-      line, "bench",
-      "Measure the speed of the environment with random actions, of acting, or of training, and compare it "
-      "with the limits of the machine.");
-  ConfigOptions config;
-  config.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
-  arguments.option("--mode", order.mode, "env | act | train",
-                   "env: step with random actions; act: roll out policies; train: iterate");
-  arguments.number("--num_envs", order.num_envs, kReplicas, "INT",
-                   "replicas of the environment; the rollout length is kept");
-  arguments.number("--rollout_steps", order.rollout_steps, kSteps, "INT",
-                   "steps per rollout; the number of replicas is kept");
-  arguments.number("--seconds", order.seconds, above(0.0, 1e6), "NUMBER",
-                   "length of a measurement (5), after a warm-up of a tenth of it");
-  arguments.repeatable(
-      "--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
-      "measure each value, doubling from FIRST or as listed, in a separate process; a second "
-      "--sweep: all combinations");
-  arguments.optional_value("--json", json, to_json, "FILE",
-                           "write results as JSON to a file; - or no value: to stdout");
-  arguments.number("--memory_gb", order.memory_gb, above(0.0, 1e6), "NUMBER",
-                   "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
-  if (!arguments.parse()) return false;
-  order.sources = config.sources();
-  return true;
-}
-
-void BenchRequest::set(const std::string& key, const std::string& value) {
-  if (key == "mode") {
-    mode = value;
-  } else if (key == "num_envs") {
-    num_envs = parse_integer("--num_envs", value, kReplicas);
-  } else if (key == "rollout_steps") {
-    rollout_steps = parse_integer("--rollout_steps", value, kSteps);
-  } else {
-    sources.overrides.push_back({key, value, "--sweep"});
-  }
-}
-
-void BenchRequest::check() const {
-  if (mode != "env" && mode != "act" && mode != "train") {
-    throw UsageError("--mode " + mode + ": must be env, act or train" +
-                     suggestion(mode, {"env", "act", "train"}));
-  }
-}
-
-void BenchRequest::shape_batch() {
-  const auto is_batch = [](const Override& one) { return one.path == "trainer.train_batch_size"; };
-  const bool batch = std::ranges::any_of(sources.overrides, is_batch);
-  if (batch && rollout_steps > 0)
-    throw UsageError(
-        "--rollout_steps and --train_batch_size exclude each other: a batch is replicas times steps");
-  if (num_envs == 0 && rollout_steps == 0) return;
-  if (!batch) {
-    const TrainerSettings configured = load_environment(sources).config.trainer;
-    const std::int64_t replicas = num_envs > 0 ? num_envs : configured.num_envs;
-    const std::int64_t steps = rollout_steps > 0 ? rollout_steps : configured.rollout_steps();
-    sources.overrides.push_back(
-        {"trainer.train_batch_size", std::to_string(replicas * steps), "--rollout_steps"});
-  }
-  if (num_envs > 0) sources.overrides.push_back({"trainer.num_envs", std::to_string(num_envs), "--num_envs"});
-}
 
 // `ceilings` are given if they are already known.
 Json measure(BenchRequest order, std::optional<bench::Ceilings> ceilings) {

@@ -20,20 +20,23 @@ namespace {
 
 constexpr double kMinPatience = 5.0;  // [s], so that a slow machine is not taken for an endless loop
 constexpr const char* kEnding = "every call ends";
-std::string crashed_name;  // name of the environment, for signal handlers
+std::string checked_name;  // name of the environment or the algorithm, also for signal handlers
 
-[[noreturn]] void end_now(const CheckResult& result, const std::string& environment) {
-  print(check_line("FAILED", result) + environment + " has faults\n");
-  ::_exit(1);
+// Says what has faults. Returns the exit code.
+int judged(bool passed) {
+  if (!passed) print(checked_name + " has faults\n");
+  return passed ? 0 : 1;
+}
+
+[[noreturn]] void end_now(const CheckResult& result) {
+  print(check_line("FAILED", result));
+  ::_exit(judged(false));
 }
 
 // Prints each result as it arrives. Returns false if a check failed.
 bool run_checks(const Experiment& setup, const CheckOptions& options) {
   bool passed = true;
-  const auto show = [&](const CheckResult& result) {
-    print(check_line(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
-    passed = passed && result.passed;
-  };
+  const auto show = [&](const CheckResult& result) { passed = cli::show(result) && passed; };
   const Environment& environment = *setup.environment;
   show(check_spec(environment));
   show(check_settings(*setup.environment));
@@ -43,16 +46,13 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
     end_now({kEnding,
              concat(what, ": has not ended for ", patience,
                     " s; is there an endless loop? (--seconds N waits longer)"),
-             false},
-            std::string(setup.environment->name()));
+             false});
   });
-  crashed_name = setup.environment->name();
   on_other_faults([](int signal) {
     end_now({"memory faults",
              concat(signal == SIGFPE ? "an integer is divided by 0" : "a segmentation fault",
                     " outside of the guarded memory"),
-             false},
-            crashed_name);
+             false});
   });
   show(check_bounds(environment, options));
   if (!passed) {
@@ -100,9 +100,8 @@ Experiment load_to_check(const ConfigSources& sources, std::string& fault) {
 bool run_python_checks(const Environment& environment, const std::string& fault,
                        const CheckOptions& options) {
   const bool fits = fault.empty();
-  print(check_line(
-      fits ? "ok" : "FAILED",
-      {"wdtrain can train in it", fits ? report::counted(environment.layout().num_agents, "agent") : fault}));
+  show({"wdtrain can train in it", fits ? report::counted(environment.layout().num_agents, "agent") : fault,
+        fits});
   if (!fits) print(check_line("skipped", {"all other checks", "they need an environment that can be made"}));
   return fits && check_python(environment, options);
 }
@@ -137,34 +136,27 @@ int check(const CommandLine& line) {
   if (!options.algorithm.empty()) {
     if (!against.original.empty())
       throw UsageError(
-          "--algorithm and --against exclude each other: one checks "
-          "an algorithm, the other an environment");
-    const bool passed = check_algorithm(load_for_algorithm(options.sources(false)));
-    if (!passed) print(options.algorithm + " has faults\n");
-    return passed ? 0 : 1;
+          "--algorithm and --against exclude each other: one checks an algorithm, the other an environment");
+    checked_name = options.algorithm;
+    return judged(check_algorithm(options.sources(false)));
   }
   const ConfigSources sources = options.sources();
-  std::string name;
-  const auto judged = [&](bool passed) {
-    if (passed) return 0;
-    print(name + " has faults\n");
-    return 1;
-  };
   std::string fault;
   const Experiment found = load_to_check(sources, fault);
   if (is_python_environment(found.config.name)) {
-    name = found.config.name;
+    checked_name = found.config.name;
     if (!against.original.empty())
       throw UsageError(concat("--against ", against.original,
-                              ": it is compared with an environment of ours, and ", name,
+                              ": it is compared with an environment of ours, and ", checked_name,
                               " is one in Python"));
     extent.seed = static_cast<std::uint64_t>(found.config.trainer.seed);
     return judged(run_python_checks(*found.environment, fault, extent));
   }
   const Experiment setup = load_setup(sources);
-  name = setup.environment->name();
+  checked_name = setup.environment->name();
   if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr)
-    throw UsageError(concat("environment ", name, ": its game lives elsewhere, and cannot be checked"));
+    throw UsageError(
+        concat("environment ", checked_name, ": its game lives elsewhere, and cannot be checked_name"));
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;
   return judged(against.original.empty() ? run_checks(setup, extent)

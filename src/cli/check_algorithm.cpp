@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <sstream>
 
 #include "src/base/atomic_file.h"
 #include "src/base/join.h"
@@ -31,6 +30,7 @@ constexpr std::int64_t kLongRollout = 64, kShortRollout = 16;
 constexpr int kLongIterations = 4, kShortIterations = 12;
 // What two workers may differ by, as a share of what training changed: sums are in another order.
 constexpr double kTolerance = 1e-3;
+const std::vector<std::string> kParts = {"optimizer", "weights"};  // of a checkpoint, which are compared
 constexpr const char* kSmallGames[] = {"cartpole", "pendulum", "simple_spread"};
 
 // Sets the keys that these algorithms have: Adam with a large epsilon does not amplify the last bits of small
@@ -75,8 +75,7 @@ class Folder {
 // The line of stderr that says why: the last that has "error:", or the last one.
 std::string reason_in(const std::string& text) {
   std::string last, error;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split(text, '\n')) {
     if (!line.empty()) last = line;
     if (const std::size_t found = line.find("error: "); found != std::string::npos)
       error = line.substr(found + 7);
@@ -115,10 +114,6 @@ struct Stored {
 
 using Tensors = std::map<std::string, Stored>;  // by "FILE: NAME", such as "optimizer/shared: first_moment"
 
-fs::path checkpoint(const fs::path& run, int iteration) {
-  return run / "checkpoints" / wd::report::format_number("%08.0f", iteration);
-}
-
 // What these parts of a checkpoint hold.
 Tensors read_checkpoint(const fs::path& folder, const std::vector<std::string>& parts) {
   Tensors tensors;
@@ -151,23 +146,7 @@ struct Distance {
 
 class AlgorithmCheck {
  public:
-  explicit AlgorithmCheck(Experiment setup) : setup_(std::move(setup)) { prepare(); }
-
-  bool run() {
-    show(learns());
-    if (!passed_) return false;
-    show(resumes());
-    show(shares());
-    return passed_;
-  }
-
- private:
-  void show(const CheckResult& result) {
-    print(check_line(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
-    passed_ = passed_ && result.passed;
-  }
-
-  void prepare() {
+  explicit AlgorithmCheck(Experiment setup) : setup_(std::move(setup)) {
     Config& config = setup_.config;
     bool is_short = false;
     Calm calm;
@@ -195,15 +174,21 @@ class AlgorithmCheck {
                           Durability::kReplace);
   }
 
+  bool run() {
+    if (!show(learns())) return false;
+    const bool resumed = show(resumes());
+    return show(shares()) && resumed;
+  }
+
+ private:
   std::string train_in(const char* name, std::vector<std::string> more) const {
-    const std::vector<std::string> words = {"--config", (folder_ / "config.yaml").string(), "--run_dir",
-                                            (folder_ / name).string()};
-    more.insert(more.begin(), words.begin(), words.end());
+    more.insert(more.begin(),
+                {"--config", (folder_ / "config.yaml").string(), "--run_dir", (folder_ / name).string()});
     return run_training(more);
   }
 
   Tensors tensors(const char* run, int iteration, const std::vector<std::string>& parts) const {
-    return read_checkpoint(checkpoint(folder_ / run, iteration), parts);
+    return read_checkpoint(folder_ / run / "checkpoints" / report::format_number("%08.0f", iteration), parts);
   }
 
   CheckResult learns() {
@@ -235,9 +220,8 @@ class AlgorithmCheck {
           {"--resume", (folder_ / "parts").string(), "--total_steps", std::to_string(batch_ * iterations_)});
     if (!reason.empty())
       return {result.name, concat("training in two parts, the second with --resume, fails: ", reason), false};
-    const std::vector<std::string> parts = {"optimizer", "weights"};
-    const Tensors whole = tensors("whole", iterations_, parts),
-                  resumed = tensors("parts", iterations_, parts);
+    const Tensors whole = tensors("whole", iterations_, kParts),
+                  resumed = tensors("parts", iterations_, kParts);
     std::vector<std::string> differ, named;
     for (const auto& [name, stored] : whole) {
       const auto other = resumed.find(name);
@@ -267,9 +251,8 @@ class AlgorithmCheck {
         train_in("shared", {"--num_workers", "2", "--total_steps", std::to_string(batch_ * first_)});
     if (!reason.empty())
       return {result.name, concat("training with two workers fails, with one it does not: ", reason), false};
-    const std::vector<std::string> parts = {"optimizer", "weights"};
-    const Tensors start = tensors("whole", 0, parts), one = tensors("whole", first_, parts),
-                  two = tensors("shared", first_, parts);
+    const Tensors start = tensors("whole", 0, kParts), one = tensors("whole", first_, kParts),
+                  two = tensors("shared", first_, kParts);
     std::map<std::string, Distance> all;  // by "weights/shared" or "optimizer/shared: first_moment"
     for (const auto& [name, stored] : one) {
       const auto other = two.find(name), before = start.find(name);
@@ -302,10 +285,7 @@ class AlgorithmCheck {
   int iterations_ = 0;
   std::int64_t batch_ = 0;  // environment steps of an iteration
   int first_ = 0;           // the first iteration that changes weights
-  bool passed_ = true;
 };
-
-}  // namespace
 
 Experiment load_for_algorithm(ConfigSources sources) {
   sources.overrides.push_back({"trainer.device", "cpu", "check --algorithm"});
@@ -322,7 +302,10 @@ Experiment load_for_algorithm(ConfigSources sources) {
   throw UsageError(*first);
 }
 
-bool check_algorithm(Experiment setup) {
+}  // namespace
+
+bool check_algorithm(ConfigSources sources) {
+  Experiment setup = load_for_algorithm(std::move(sources));
   for (const PolicySettings& policy : setup.config.policies) {
     if (policy.algorithm->traits().learns_from == LearnsFrom::kRecordings)
       throw UsageError(concat("check --algorithm ", policy.algorithm->name(),

@@ -5,13 +5,10 @@
 
 namespace wd::cli {
 
-// Loads the configuration. Without an environment, takes the first of a few small ones that the algorithm
-// learns in. Throws UsageError.
-Experiment load_for_algorithm(ConfigSources sources);
-
 // Trains briefly on the CPU, in processes of their own: it learns, a resumed run has the bits of an
 // uninterrupted one, and two workers learn what one does. Prints a line for each; returns false if one
-// failed.
-bool check_algorithm(Experiment setup);
+// failed. Without an environment, takes the first of a few small ones that the algorithm learns in. Throws
+// UsageError.
+bool check_algorithm(ConfigSources sources);
 
 }  // namespace wd::cli

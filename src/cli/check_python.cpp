@@ -1,9 +1,10 @@
 // check_python.cpp: requests to python/wdtrain/checks.py, and comparison of its numbers with ours.
 #include "src/cli/check_python.h"
 
+#include <ATen/ops/tensor.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "src/base/json.h"
 #include "src/base/stopwatch.h"
@@ -18,7 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kProcess = "the process answers";
 constexpr const char* kStateOption =
     "--state MODULE:FUNCTION names a function of the original that returns "
     "{field: number or list of numbers}";
@@ -82,41 +82,34 @@ class Comparison {
     const bool fits = check_spaces();
     bool passed = check_time_limit() && fits;
     if (!fits) {
-      show("skipped", "all other checks", "ours and the original have different spaces");
+      print(check_line("skipped", {"all other checks", "ours and the original have different spaces"}));
       return false;
     }
     play();
-    const std::string extent =
-        concat(report::counted(steps_, "step"), ", ", report::counted(episode_ + 1, "episode"));
+    const std::string steps = report::counted(steps_, "step"),
+                      extent = concat(steps, ", ", report::counted(episode_ + 1, "episode"));
     for (const Quantity* const one : {&observations_, &rewards_}) {
-      passed = passed && one->fault.empty();
-      show(one->fault.empty() ? "ok" : "FAILED", one->name,
-           !one->fault.empty()  ? one->fault
-           : one->place.empty() ? concat(extent, ", no difference")
-                                : concat(extent, ", largest difference ",
-                                         report::format_number("%.2g", one->largest), " (", one->place, ")"));
+      const std::string largest =
+          one->place.empty() ? "no difference"
+                             : concat("largest difference ", report::format_number("%.2g", one->largest),
+                                      " (", one->place, ")");
+      passed = judge(one->name, one->fault, concat(extent, ", ", largest)) && passed;
     }
-    if (has_masks_) {
-      passed = passed && masks_.fault.empty();
-      show(masks_.fault.empty() ? "ok" : "FAILED", masks_.name, masks_.fault.empty() ? extent : masks_.fault);
-    }
-    passed = passed && ends_.fault.empty();
-    show(!ends_.fault.empty() ? "FAILED"
-         : ended_ == 0        ? "warning"
-                              : "ok",
-         ends_.name,
-         !ends_.fault.empty() ? ends_.fault
-         : ended_ == 0
-             ? concat("none of ", report::counted(steps_, "step"), " ended an episode (--steps N plays more)")
-             : concat(report::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated"));
-    return passed;
+    if (has_masks_) passed = judge(masks_.name, masks_.fault, extent) && passed;
+    const std::string ends =
+        ended_ == 0
+            ? concat("none of ", steps, " ended an episode (--steps N plays more)")
+            : concat(report::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated");
+    return judge(ends_.name, ends_.fault, ends, ended_ == 0) && passed;
   }
 
  private:
   const Spec& spec() const { return ours_.replicas().spec(); }
 
-  static void show(const char* verdict, const std::string& name, const std::string& detail) {
-    print(check_line(verdict, {name, detail}));
+  // Shows the fault of a check or, if there is none, how much was compared. Returns whether there is none.
+  static bool judge(const std::string& name, const std::string& fault, const std::string& extent,
+                    bool warns = false) {
+    return show({name, fault.empty() ? extent : fault, fault.empty(), warns});
   }
 
   // The fields that must be given: a field that derive() computes does not keep another number.
@@ -189,25 +182,21 @@ class Comparison {
       original_masks_.push_back(other.at("mask").get<bool>() ? role.action.choices() : 0);
       has_masks_ = has_masks_ || masked_.back();
     }
-    show(fault.empty() ? "ok" : "FAILED", "same spaces",
-         fault.empty() ? concat(report::counted(numbers, "observed number"), ", ",
-                                report::counted(static_cast<int>(roles.size()), "role"))
-                       : fault);
-    return fault.empty();
+    return judge("same spaces", fault,
+                 concat(report::counted(numbers, "observed number"), ", ",
+                        report::counted(static_cast<int>(roles.size()), "role")));
   }
 
   bool check_time_limit() {
     const json& limit = description_.at("time_limit");
     if (limit.is_null()) {
-      show("skipped", "same time limit", "that of the original is not known");
+      print(check_line("skipped", {"same time limit", "that of the original is not known"}));
       return true;
     }
+    const std::string ours = report::counted(spec().time_limit, "step");
     const bool same = limit.get<int>() == spec().time_limit;
-    show(same ? "ok" : "FAILED", "same time limit",
-         same ? report::counted(spec().time_limit, "step")
-              : concat("ours is ", report::counted(spec().time_limit, "step"), ", and the original's ",
-                       limit.get<int>()));
-    return same;
+    return judge("same time limit",
+                 same ? "" : concat("ours is ", ours, ", and the original's ", limit.get<int>()), ours);
   }
 
   void play() {
@@ -256,15 +245,12 @@ class Comparison {
   }
 
   void write_actions(const json& actions) {
-    std::size_t at = 0;
+    const at::Tensor all = at::tensor(actions.get<std::vector<float>>());
+    std::int64_t begin = 0;
     for (const VectorEnv::RoleRows& rows : ours_.roles()) {
-      auto* const to = static_cast<std::byte*>(rows.action.mutable_data_ptr());
-      for (std::int64_t k = 0; k < rows.action.numel(); ++k, ++at) {
-        const float real = actions.at(at).get<float>();
-        const auto whole = static_cast<std::int32_t>(real);
-        std::memcpy(to + 4 * k, rows.role->action.is_continuous() ? static_cast<const void*>(&real) : &whole,
-                    4);
-      }
+      const std::int64_t count = rows.action.numel();
+      rows.action.copy_(all.narrow(0, begin, count).view_as(rows.action));
+      begin += count;
     }
   }
 
@@ -361,6 +347,11 @@ std::string check_line(const char* verdict, const CheckResult& result) {
   return concat(report::padded(verdict, -9), report::padded(result.name, -kWidth), result.detail, "\n");
 }
 
+bool show(const CheckResult& result) {
+  print(check_line(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
+  return result.passed;
+}
+
 bool check_python(const Environment& environment, const CheckOptions& options) {
   const auto process = outside::start_process(environment, options.seconds);
   json request = outside::request_of(environment, "check");
@@ -380,7 +371,7 @@ bool check_python(const Environment& environment, const CheckOptions& options) {
       passed = passed && verdict != "FAILED";
     }
   } catch (const outside::ProcessFailed& failure) {
-    print(check_line("FAILED", {kProcess, failure.what()}));
+    print(check_line("FAILED", {"the process answers", failure.what()}));
     return false;
   }
 }

@@ -10,6 +10,8 @@ namespace wd::cli {
 
 // A line of the output. `verdict`: ok, FAILED, warning or skipped.
 std::string check_line(const char* verdict, const CheckResult& result);
+// Prints the line of a check that was made. Returns whether it passed.
+bool show(const CheckResult& result);
 
 // Prints the results of python/wdtrain/checks.py. Returns false if a check failed.
 bool check_python(const Environment& environment, const CheckOptions& options);

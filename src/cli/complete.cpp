@@ -13,8 +13,8 @@
 #include "src/cli/description.h"
 #include "src/cli/output.h"
 #include "src/cli/programs.h"
+#include "src/cli/setup.h"
 #include "src/config/setting_table.h"
-#include "wd/environment.h"
 
 namespace wd::cli {
 namespace {
@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 // The environment on the command line, or all.
 std::vector<std::string> environments_of(const std::vector<std::string>& words) {
-  std::vector<std::string> all, given;
-  for (const EnvironmentRow& row : detail::environment_table()) all.emplace_back(row.name);
+  const std::vector<std::string> all = environment_names();
+  std::vector<std::string> given;
   for (std::size_t k = 0; k < words.size(); ++k) {
     std::string name = words[k].starts_with("--env=") ? words[k].substr(words[k].find('=') + 1) : "";
     if ((words[k] == "-e" || words[k] == "--env") && k + 1 < words.size()) name = words[k + 1];
@@ -67,7 +67,7 @@ struct Completion {
   void add_settings(const std::string& environment, const std::string& typed, const std::string& section) {
     const std::size_t equals = typed.find('=');
     if (equals == std::string::npos) kind = "prefixes";
-    for (const FieldInfo& field : settings_of(environment)) {
+    for (const FieldInfo& field : settings_of({.env = environment, .search = config_folders()})) {
       if (equals == std::string::npos) {
         if (field.name.starts_with(section)) add(field.name + "=", field.help);
       } else if (field.name == typed.substr(0, equals)) {
@@ -124,7 +124,7 @@ int complete(const CommandLine& line) {
     if (first) completion.add_options(program_options());
   } else if (first && !assigned) {
     for (const Command& one : commands()) completion.add(one.name, one.summary);
-    for (const PythonTool& tool : python_tools()) completion.add(tool.command, tool.summary);
+    for (const PythonTool& tool : kPythonTools) completion.add(tool.command, tool.summary);
   }
   const bool empty = completion.kind == "words" && completion.lines.empty();
   print((empty ? "nothing" : completion.kind) + "\n" + completion.lines);

@@ -2,7 +2,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
@@ -16,18 +15,11 @@
 namespace wd::cli {
 namespace {
 
-std::vector<std::string> parts_of(const std::string& path) {
-  std::vector<std::string> parts;
-  std::istringstream in(path);
-  for (std::string part; std::getline(in, part, '.');) parts.push_back(part);
-  return parts;
-}
-
 // Whether the word is the path or its end. In the word, * stands for any text of a part; in the path, NAME
 // stands for any policy, and may be left out at the end.
 bool names(const std::string& word, const std::string& path) {
-  const std::vector<std::string> wanted = parts_of(word);
-  std::vector<std::string> parts = parts_of(path);
+  const std::vector<std::string> wanted = split(word, '.');
+  std::vector<std::string> parts = split(path, '.');
   if (parts.front() == "opponents" && wanted.size() < parts.size()) parts.pop_back();
   if (wanted.empty() || wanted.size() > parts.size()) return false;
   for (std::size_t k = 0; k < wanted.size(); ++k) {
@@ -88,7 +80,7 @@ std::vector<Explained> explained_by(const std::string& word, const std::vector<E
   }
   throw UsageError(concat("there is no setting '", word, "'", did_you_mean(word, keys), " (`",
                           program_command(), " config` lists them, `", program_command(),
-                          " config --env NAME` with those of an ", "environment)"));
+                          " config --env NAME` with those of an environment)"));
 }
 
 }  // namespace

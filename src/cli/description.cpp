@@ -39,16 +39,6 @@ std::vector<FieldInfo> take_common(std::vector<EnvironmentDescription>& environm
 
 }  // namespace
 
-std::vector<std::string> Description::environment_names() const {
-  std::vector<std::string> names;
-  for (const EnvironmentDescription& one : environments) names.push_back(one.name);
-  return names;
-}
-
-std::vector<FieldInfo> settings_of(const std::string& environment) {
-  return settings_of(ConfigSources{.env = environment, .search = config_folders()});
-}
-
 std::vector<FieldInfo> settings_of(const ConfigSources& sources) {
   const Experiment setup = load_environment(sources);
   std::vector<FieldInfo> fields = list_settings(setup.config, setup.describe());
@@ -78,8 +68,8 @@ Description describe_program(const std::string& program) {
   Description description{.program = program};
   for (const Command& command : commands())
     description.commands.push_back(describe_command(command, program));
-  for (const EnvironmentRow& row : detail::environment_table())
-    description.environments.push_back({row.name, settings_of(row.name)});
+  for (const std::string& name : environment_names())
+    description.environments.push_back({name, settings_of({.env = name, .search = config_folders()})});
   description.settings = take_common(description.environments);
   return description;
 }

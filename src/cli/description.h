@@ -20,8 +20,6 @@ struct Description {
   std::vector<CommandInfo> commands;
   std::vector<EnvironmentDescription> environments;
   std::vector<FieldInfo> settings;  // that all environments have; names are paths: "trainer.seed"
-
-  std::vector<std::string> environment_names() const;
 };
 
 Description describe_program(const std::string& program);
@@ -30,7 +28,6 @@ CommandInfo describe_command(const Command& command, const std::string& program)
 std::string manual_page(const Description& description);
 
 // Every setting of an environment, for any algorithm and any network of its policies.
-std::vector<FieldInfo> settings_of(const std::string& environment);
 std::vector<FieldInfo> settings_of(const ConfigSources& sources);
 
 // What can complete the value of an option; see hint_of().

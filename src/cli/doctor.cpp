@@ -6,11 +6,12 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
+#include <string_view>
 #include <thread>
 
 #include "src/base/files.h"
@@ -44,27 +45,18 @@ namespace fs = std::filesystem;
 constexpr double kCartpoleOnTwoCores = 75e3;
 constexpr int kCoresOfFigure = 2;
 
-enum class Level { kOk, kWarning, kError };
-constexpr const char* kWords[] = {"ok", "warning", "error"};
+constexpr std::string_view kOk = "ok", kWarning = "warning", kError = "error";
 
 struct Finding {
-  std::string name;
-  Level level = Level::kOk;
   std::string text;
+  std::string_view level = kOk;
   std::string remedy = {};  // of a warning or an error
+  std::string name = {};    // of what was examined; add() says it
 };
-
-std::string first_line_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 Finding program() {
   const GpuFacts facts = gpu().facts();
-  return {"program", Level::kOk,
-          concat("wdtrain " WD_VERSION ", LibTorch " TORCH_VERSION,
+  return {concat("wdtrain " WD_VERSION ", LibTorch " TORCH_VERSION,
                  facts.architectures.empty() ? "" : ", kernels for sm " + facts.architectures)};
 }
 
@@ -74,7 +66,7 @@ Finding processors() {
   for (const fs::directory_entry& entry : fs::directory_iterator("/sys/devices/system/node", none))
     nodes += entry.path().filename().string().starts_with("node") ? 1 : 0;
   const int usable = available_processors();
-  const std::string quota = first_line_of("/sys/fs/cgroup/cpu.max");
+  const std::string quota = read_whole("/sys/fs/cgroup/cpu.max").value_or("");
   std::string text =
       concat(cpu_model(), ", ", report::counted(usable, "processor"), ", ", vectors_in_words());
   if (nodes > 1) text += concat(" on ", report::counted(nodes, "NUMA node"));
@@ -84,20 +76,19 @@ Finding processors() {
   if (share > 0.0 && space != std::string::npos) {
     const double cores = share / std::strtod(quota.c_str() + space, nullptr);
     if (cores < usable) {
-      return {"processor", Level::kWarning,
-              concat(text, "; the control group grants the time of ", report::format_number("%.1f", cores)),
-              "set trainer.threads to that number, because more threads wait for one another"};
+      return {concat(text, "; the control group grants the time of ", report::format_number("%.1f", cores)),
+              kWarning, "set trainer.threads to that number, because more threads wait for one another"};
     }
   }
-  return {"processor", Level::kOk, text};
+  return {text};
 }
 
 Finding memory() {
   constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
   const Allowance budget = memory_budget(machine_memory());
   const std::string text = concat(report::format_bytes(budget.bytes), " can be used (", budget.source, ")");
-  if (budget.bytes >= kLittle) return {"memory", Level::kOk, text};
-  return {"memory", Level::kWarning, text, "free memory, or raise the limit that is named"};
+  if (budget.bytes >= kLittle) return {text};
+  return {text, kWarning, "free memory, or raise the limit that is named"};
 }
 
 Finding open_files() {
@@ -105,8 +96,8 @@ Finding open_files() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::string text = concat(limit.rlim_cur, " open files");
-  if (limit.rlim_cur >= kFew) return {"limits", Level::kOk, text};
-  return {"limits", Level::kWarning, text, concat("several workers may need more: ulimit -n ", kFew)};
+  if (limit.rlim_cur >= kFew) return {text};
+  return {text, kWarning, concat("several workers may need more: ulimit -n ", kFew)};
 }
 
 // NCCL exchanges data of one machine's GPUs through it.
@@ -114,13 +105,12 @@ Finding shared_memory_folder() {
   constexpr std::uint64_t kPerGpu = std::uint64_t{64} << 20;
   struct statvfs room{};
   if (::statvfs("/dev/shm", &room) != 0)
-    return {"/dev/shm", Level::kWarning, "cannot be read", "mount a tmpfs there if several GPUs are used"};
+    return {"cannot be read", kWarning, "mount a tmpfs there if several GPUs are used"};
   const std::uint64_t bytes = room.f_bavail * room.f_frsize;
   const std::string text = concat(report::format_bytes(bytes), " free");
   const int gpus = count_gpus();
-  if (gpus < 2 || bytes >= kPerGpu * static_cast<std::uint64_t>(gpus)) return {"/dev/shm", Level::kOk, text};
-  return {"/dev/shm", Level::kError, text,
-          "make it larger: docker run --shm-size=1g, or mount -o remount,size=1g"};
+  if (gpus < 2 || bytes >= kPerGpu * static_cast<std::uint64_t>(gpus)) return {text};
+  return {text, kError, "make it larger: docker run --shm-size=1g, or mount -o remount,size=1g"};
 }
 
 // Writes and flushes a file where runs are kept.
@@ -140,50 +130,46 @@ Finding disk(const fs::path& folder, bool quick) {
     file.sync();
     const double seconds = watch.seconds();
     fs::remove(path);
-    return {"disk", Level::kOk,
-            quick ? room : concat(room, ", ", report::format_number("%.0f MB/s", 1e-6 * kBytes / seconds))};
+    return {quick ? room : concat(room, ", ", report::format_number("%.0f MB/s", 1e-6 * kBytes / seconds))};
   } catch (const std::exception& error) {
     std::error_code gone;
     fs::remove(path, gone);
-    return {"disk", Level::kError, concat(room, "; ", error.what()),
-            "runs are written there: choose --run_dir"};
+    return {concat(room, "; ", error.what()), kError, "runs are written there: choose --run_dir"};
   }
 }
 
-void add_gpus(std::vector<Finding>& findings) {
-  if (const std::string why = why_no_gpu(); !why.empty()) {
-    Finding none{"gpu", Level::kOk, "none: " + why + "; training runs on the CPU"};
-    if (gpu().is_broken()) {
-      none.level = Level::kError;
-      none.text = "this machine seems to have one that cannot be used: " + why;
-      none.remedy = "mend the driver or the build, or choose --device cpu";
-    }
-    return findings.push_back(none), void();
-  }
+// Several, unless there is no GPU.
+std::vector<Finding> all_gpus() {
+  const std::string why = why_no_gpu();
+  if (!why.empty() && gpu().is_broken())
+    return {{"this machine seems to have one that cannot be used: " + why, kError,
+             "mend the driver or the build, or choose --device cpu", "gpu"}};
+  if (!why.empty()) return {{.text = "none: " + why + "; training runs on the CPU", .name = "gpu"}};
   const GpuFacts facts = gpu().facts();
-  findings.push_back(
-      {"cuda", Level::kOk, concat("driver for CUDA ", facts.driver, ", runtime ", facts.runtime)});
+  std::vector<Finding> findings = {
+      {.text = concat("driver for CUDA ", facts.driver, ", runtime ", facts.runtime), .name = "cuda"}};
   for (std::size_t g = 0; g < facts.gpus.size(); ++g) {
     const GpuFacts::Gpu& one = facts.gpus[g];
-    Finding finding{concat("gpu ", g), Level::kOk,
-                    concat(one.name, ", ", report::format_bytes(one.bytes), ", compute capability ",
-                           one.major, ".", one.minor, ", at ", one.place)};
+    Finding& finding = findings.emplace_back();
+    finding.name = concat("gpu ", g);
+    finding.text = concat(one.name, ", ", report::format_bytes(one.bytes), ", compute capability ", one.major,
+                          ".", one.minor, ", at ", one.place);
     if (const std::string unfit = gpu().why_unfit(static_cast<int>(g)); !unfit.empty()) {
-      finding.level = Level::kError;
+      finding.level = kError;
       finding.remedy = unfit;
     } else if (one.peers.size() + 1 < facts.gpus.size()) {
-      finding.level = Level::kWarning;
+      finding.level = kWarning;
       finding.remedy = "it reads the memory of other GPUs through the host: all-reduces are slower";
     }
-    findings.push_back(finding);
   }
-  Finding nccl{"nccl", Level::kOk,
-               concat("compiled with ", facts.nccl_header, ", loaded ", facts.nccl_library)};
+  Finding& nccl = findings.emplace_back();
+  nccl.name = "nccl";
+  nccl.text = concat("compiled with ", facts.nccl_header, ", loaded ", facts.nccl_library);
   if (facts.nccl_header != facts.nccl_library) {
-    nccl.level = Level::kWarning;
+    nccl.level = kWarning;
     nccl.remedy = "another NCCL is found first: look at LD_LIBRARY_PATH";
   }
-  findings.push_back(nccl);
+  return findings;
 }
 
 // Two ranks, as threads of this process, on two GPUs or on the CPU.
@@ -222,27 +208,24 @@ Finding all_reduce() {
   other.join();
   const char* const library = gpus ? "NCCL" : "Gloo";
   if (!failure.empty()) {
-    return {"all-reduce", Level::kError, concat(library, ": ", failure),
+    return {concat(library, ": ", failure), kError,
             "several workers cannot train together: look at the firewall of the loopback interface"};
   }
   return {
-      "all-reduce", Level::kOk,
       concat("4 MiB over two ranks with ", library, " in ", report::format_number("%.1f ms", 1e3 * seconds))};
 }
 
 Finding speed() {
-  ConfigSources sources{"cartpole", "", {}, config_folders()};
-  const Experiment setup = load_setup(sources);
+  const Experiment setup = load_setup({.env = "cartpole", .search = config_folders()});
   const bench::Result result = bench::bench_train({setup.config, *setup.environment, setup.device, 2.0});
   const double steps = bench::to_json(result, {})["env_steps_per_s"];
   const std::string text =
       concat("training cartpole: ", report::format_count(steps), " steps/s on ", describe(setup.device));
-  if (setup.device.is_cuda() || available_processors() != kCoresOfFigure) return {"speed", Level::kOk, text};
+  if (setup.device.is_cuda() || available_processors() != kCoresOfFigure) return {text};
   const std::string against =
       concat(text, "; a machine of 2 cores is known to reach ", report::format_count(kCartpoleOnTwoCores));
-  if (steps >= 0.5 * kCartpoleOnTwoCores) return {"speed", Level::kOk, against};
-  return {"speed", Level::kWarning, against,
-          "another program may use the processors, or their clock is throttled"};
+  if (steps >= 0.5 * kCartpoleOnTwoCores) return {against};
+  return {against, kWarning, "another program may use the processors, or their clock is throttled"};
 }
 
 std::vector<Finding> examine(const fs::path& folder, bool quick) {
@@ -251,8 +234,9 @@ std::vector<Finding> examine(const fs::path& folder, bool quick) {
     try {
       findings.push_back(look());
     } catch (const std::exception& error) {
-      findings.push_back({name, Level::kError, plain_message(error), "see the message"});
+      findings.push_back({plain_message(error), kError, "see the message"});
     }
+    findings.back().name = name;
   };
   add("program", program);
   add("processor", processors);
@@ -260,7 +244,7 @@ std::vector<Finding> examine(const fs::path& folder, bool quick) {
   add("limits", open_files);
   add("/dev/shm", shared_memory_folder);
   add("disk", [&] { return disk(folder, quick); });
-  add_gpus(findings);
+  std::ranges::copy(all_gpus(), std::back_inserter(findings));
   if (quick) return findings;
   add("all-reduce", all_reduce);
   add("speed", speed);
@@ -270,8 +254,7 @@ std::vector<Finding> examine(const fs::path& folder, bool quick) {
 std::string text_of(const std::vector<Finding>& findings) {
   std::vector<std::vector<std::string>> rows;
   for (const Finding& one : findings) {
-    rows.push_back(
-        {one.level == Level::kOk ? "ok" : kWords[static_cast<int>(one.level)], one.name, one.text});
+    rows.push_back({std::string(one.level), one.name, one.text});
     if (!one.remedy.empty()) rows.push_back({"", "", "-> " + one.remedy});
   }
   return table(rows, 0);
@@ -280,7 +263,7 @@ std::string text_of(const std::vector<Finding>& findings) {
 std::string json_of(const std::vector<Finding>& findings) {
   Json list = Json::array();
   for (const Finding& one : findings) {
-    list.push_back({{"name", one.name}, {"level", kWords[static_cast<int>(one.level)]}, {"text", one.text}});
+    list.push_back({{"name", one.name}, {"level", one.level}, {"text", one.text}});
     if (!one.remedy.empty()) list.back()["remedy"] = one.remedy;
   }
   return dump(list, 1) + "\n";
@@ -301,9 +284,7 @@ int doctor(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   const std::vector<Finding> findings = examine(folder, quick);
   print(json ? json_of(findings) : text_of(findings));
-  const bool bad =
-      std::ranges::any_of(findings, [](const Finding& one) { return one.level == Level::kError; });
-  return bad ? 1 : 0;
+  return std::ranges::find(findings, kError, &Finding::level) == findings.end() ? 0 : 1;
 }
 
 }  // namespace wd::cli

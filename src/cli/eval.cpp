@@ -103,7 +103,7 @@ struct EvalOptions {
 
 Json evaluate(const Experiment& setup, const EvalOptions& options) {
   const Spec spec = setup.environment->spec();
-  Evaluator evaluator = make_evaluator(setup, options.match.run);
+  Evaluator evaluator(setup.config, *setup.environment, weights_of(options.match.run), setup.device);
   Match match = options.match.match(setup, evaluator.sides());
   match.episodes = options.episodes;
   Json json = {{"run", options.match.run},
@@ -146,7 +146,7 @@ int eval(const CommandLine& line) {
   arguments.flag("--json", options.json, "print one JSON object");
   if (!arguments.parse()) return 0;
   options.match.need_run("eval");
-  const Experiment setup = load_setup(options.match.sources());
+  const Experiment setup = options.match.load();
   const Json json = evaluate(setup, options);
   print(options.json ? dump(json) + "\n" : text(json));
   return 0;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "src/base/log.h"
-#include "src/base/program_name.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/launch.h"
@@ -100,10 +99,6 @@ LaunchOptions LaunchArguments::options(DeviceChoice device) const {
   LaunchOptions options = options_;
   options.gpus = device == kDeviceCuda || (device == kDeviceAuto && !visible_gpus().empty());
   return options;
-}
-
-int LaunchArguments::supervise(DeviceChoice device) const {
-  return wd::supervise(options(device), own_command());
 }
 
 ProcessGroup LaunchArguments::join(Device device) const {

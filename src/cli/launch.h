@@ -35,9 +35,6 @@ class LaunchArguments {
   void use_all_gpus(DeviceChoice device);
   // Returns everything that was requested. `device` is the configured one.
   LaunchOptions options(DeviceChoice device) const;
-  // Starts the workers with this process's own command line, watches them, and returns the exit code.
-  // `device` is the configured one.
-  int supervise(DeviceChoice device) const;
   // Connects to the other workers.
   ProcessGroup join(Device device) const;
   int world_size() const;

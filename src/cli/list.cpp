@@ -129,9 +129,8 @@ void filter_runs(std::vector<ListedRun>& runs, const std::string& filter,
 using ListTable = std::vector<std::vector<std::string>>;
 
 int width_of(const ListTable& rows) {
-  std::istringstream lines(table(rows, 0));
   std::size_t width = 0;
-  for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+  for (const std::string& line : split(table(rows, 0), '\n')) width = std::max(width, line.size());
   return static_cast<int>(width);
 }
 

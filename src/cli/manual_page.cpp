@@ -81,7 +81,7 @@ std::string manual_page(const Description& description) {
   text += heading("commands");
   for (const CommandInfo& command : description.commands)
     text += item(bold(command.name), plain(command.summary));
-  for (const PythonTool& tool : python_tools()) text += item(bold(tool.command), plain(tool.summary));
+  for (const PythonTool& tool : kPythonTools) text += item(bold(tool.command), plain(tool.summary));
   for (const OptionInfo& option : program_options()) text += option_item(option);
   text += command_sections(description);
   if (!description.environments.empty()) text += settings_sections(description);

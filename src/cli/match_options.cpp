@@ -119,17 +119,26 @@ void MatchOptions::need_run(const std::string& command) {
 ConfigSources sources_of_own_run(const std::string& run) {
   ConfigSources sources = sources_of_run(run);
   check_program_of(run);
+  sources.overrides.push_back({"trainer.device", "auto", "--device"});  // not that of the training
   return sources;
 }
 
-ConfigSources MatchOptions::sources() const {
+Experiment load_to_play(const ConfigSources& sources) {
+  Experiment setup = load_setup(sources);
+  if (setup.config.trainer.precision == kTf32 && !setup.device.is_cuda()) {
+    logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
+    setup.config.trainer.precision = kFp32;
+  }
+  return setup;
+}
+
+Experiment MatchOptions::load() const {
   ConfigSources sources = sources_of_own_run(run);
   sources.trusted = trusted_;
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
-  sources.overrides.push_back(
-      {"trainer.device", device_, "--device"});  // not the device that the run was trained on
+  sources.overrides.push_back({"trainer.device", device_, "--device"});
   if (!threads_.empty()) sources.overrides.push_back({"trainer.threads", threads_, "--threads"});
-  return sources;
+  return load_to_play(sources);
 }
 
 Match MatchOptions::match(const Experiment& setup, const std::vector<GameSide>& sides) const {
@@ -152,13 +161,6 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vec
   std::vector<FoundPlayer> opponents;
   for (const GameSide& side : sides) opponents.push_back(parse_player("--opponent ", opponent, setup, side));
   return matches_against(match(setup, sides), opponents);
-}
-
-Evaluator make_evaluator(const Experiment& setup, const std::string& run) {
-  Evaluator evaluator(setup.config, *setup.environment, weights_of(run), setup.device);
-  if (evaluator.precision() != setup.config.trainer.precision)
-    logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
-  return evaluator;
 }
 
 const std::string& word_of(Starts starts) { return kStarts[static_cast<std::size_t>(starts)]; }

@@ -15,8 +15,8 @@ class MatchOptions {
   void add_to(Arguments& arguments);
   // Sets `run`. Throws UsageError that names the command.
   void need_run(const std::string& command);
-  // The run's configuration, on the device that the options choose.
-  ConfigSources sources() const;
+  // The run, on the device that the options choose.
+  Experiment load() const;
   // Without episodes. Throws UsageError.
   Match match(const Experiment& setup, const std::vector<GameSide>& sides) const;
 
@@ -34,14 +34,14 @@ class MatchOptions {
   bool greedy_ = false, trusted_ = false;
 };
 
-// sources_of_run() of a run that this program made. Throws UsageError.
+// sources_of_run() of a run that this program made, on any device. Throws UsageError.
 ConfigSources sources_of_own_run(const std::string& run);
+
+// load_setup() to play only: what was trained in tf32 is played in fp32 on a CPU, with a warning.
+Experiment load_to_play(const ConfigSources& sources);
 
 // Where episodes start; empty: usual_starts(). Throws UsageError.
 Starts parse_starts(const std::string& word, const EnvSettings& env);
-
-// The evaluator of a run, which says if it plays in another precision than the run was trained in.
-Evaluator make_evaluator(const Experiment& setup, const std::string& run);
 
 // The word of the command line.
 const std::string& word_of(Starts starts);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "src/base/atomic_file.h"
 #include "wd/error.h"
@@ -36,6 +37,13 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
       text.replace(at, key.size(), value);
   }
   return text;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
 }
 
 }  // namespace wd::cli

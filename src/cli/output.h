@@ -24,6 +24,9 @@ void write_result(const std::string& file, const std::string& text);
 // Replaces every occurrence of each key.
 std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& parts);
 
+// The parts of a text between separators. A text that ends with one has no empty part behind it.
+std::vector<std::string> split(const std::string& text, char separator);
+
 using report::table;
 
 }  // namespace wd::cli

@@ -40,7 +40,7 @@ std::string output_of(const PlayOptions& options) {
 }
 
 void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout) {
-  Evaluator evaluator = make_evaluator(setup, options.match.run);
+  Evaluator evaluator(setup.config, *setup.environment, weights_of(options.match.run), setup.device);
   const std::vector<Match> matches = options.opponent.empty()
                                          ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
                                          : options.match.against(setup, evaluator.sides(), options.opponent);
@@ -112,7 +112,7 @@ int play(const CommandLine& line) {
     throw UsageError("--open shows a page or a movie, and --out is JSON: leave out one");
   const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
   check_place("--out", out);
-  const Experiment setup = load_setup(options.match.sources());
+  const Experiment setup = options.match.load();
   Rollout rollout = rollout_of(*setup.environment, options.match.run);
   if (is_movie(out)) check_movie(rollout, out);
   record(setup, options, rollout);

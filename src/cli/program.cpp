@@ -9,9 +9,8 @@
 #include "src/cli/command.h"
 #include "src/cli/output.h"
 #include "src/cli/programs.h"
-#include "src/report/table.h"
+#include "src/cli/setup.h"
 #include "src/worker/guarded.h"
-#include "wd/environment.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/main.h"
@@ -60,20 +59,18 @@ std::string help(const std::string& program) {
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
-  text += report::table(rows, 2) + "\n";
+  text += table(rows, 2) + "\n";
   rows.clear();
-  for (const PythonTool& tool : python_tools()) rows.push_back({tool.command, tool.summary});
-  return text + report::table(rows, 2) + filled(kHelpEnd, {{"@", program}});
+  for (const PythonTool& tool : kPythonTools) rows.push_back({tool.command, tool.summary});
+  return text + table(rows, 2) + filled(kHelpEnd, {{"@", program}});
 }
 
 // Suggests what the word may have meant: a command, or an environment given without --env.
 std::string command_hint(const std::string& word) {
-  for (const EnvironmentRow& row : detail::environment_table()) {
-    if (word == row.name) return "; did you mean \"--env " + word + "\"?";
-  }
+  if (contains(environment_names(), word)) return "; did you mean \"--env " + word + "\"?";
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.push_back(command.name);
-  for (const PythonTool& tool : python_tools()) names.push_back(tool.command);
+  for (const PythonTool& tool : kPythonTools) names.push_back(tool.command);
   return suggestion(word, names);
 }
 
@@ -97,7 +94,7 @@ int run(const std::string& program, std::vector<std::string> arguments) {
   for (const Command& command : kCommands) {
     if (first == command.name) return command.run({program, std::move(arguments)});
   }
-  for (const PythonTool& tool : python_tools())
+  for (const PythonTool& tool : kPythonTools)
     if (first == tool.command) run_python_tool(tool, std::move(arguments));
   throw UsageError("there is no command '" + first + "'" + command_hint(first));
 }
@@ -117,8 +114,8 @@ int main(int argc, char** argv) {
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
   survive_closed_streams();
-  std::signal(SIGCHLD,
-              SIG_DFL);  // a parent that ignores it hands this on, and then no child can be waited for
+  // A parent that ignores it hands this on, and then no child can be waited for.
+  std::signal(SIGCHLD, SIG_DFL);
   heartbeat::watch_crashes();
   return guarded([&] {
     if (argc > 0) set_program(argv[0]);

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
 #include "src/base/join.h"
@@ -26,11 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, separator);)
-    if (!part.empty()) parts.push_back(part);
+// The parts of a text that are not empty.
+std::vector<std::string> parts_of(const std::string& text, char separator) {
+  std::vector<std::string> parts = split(text, separator);
+  std::erase(parts, "");
   return parts;
 }
 
@@ -44,6 +42,17 @@ bool is_executable(const std::string& path) {
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
+// Returns the path of an executable file: `name` itself if it contains a slash, else the first one in PATH or
+// in `more` folders. Empty if there is none.
+std::string find_program(const std::string& name, const std::vector<std::string>& more = {}) {
+  if (name.find('/') != std::string::npos) return is_executable(name) ? name : "";
+  std::vector<std::string> folders = parts_of(variable("PATH"), ':');
+  folders.insert(folders.end(), more.begin(), more.end());
+  for (const std::string& folder : folders)
+    if (const std::string path = (fs::path(folder) / name).string(); is_executable(path)) return path;
+  return "";
+}
+
 // As execv() and posix_spawn() take them.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -54,20 +63,11 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 }  // namespace
 
-std::string find_program(const std::string& name, const std::vector<std::string>& more) {
-  if (name.find('/') != std::string::npos) return is_executable(name) ? name : "";
-  std::vector<std::string> folders = split(variable("PATH"), ':');
-  folders.insert(folders.end(), more.begin(), more.end());
-  for (const std::string& folder : folders)
-    if (const std::string path = (fs::path(folder) / name).string(); is_executable(path)) return path;
-  return "";
-}
-
 std::vector<std::string> browser() {
   // As Python and xdg-open read it: commands separated by colons, whose words are separated by blanks.
   const std::string wanted = variable("BROWSER");
-  for (const std::string& command : split(wanted, ':')) {
-    std::vector<std::string> words = split(command, ' ');
+  for (const std::string& command : parts_of(wanted, ':')) {
+    std::vector<std::string> words = parts_of(command, ' ');
     if (words.empty()) continue;
     words[0] = find_program(words[0]);
     if (!words[0].empty()) return words;
@@ -107,13 +107,6 @@ void open_page(const std::vector<std::string>& browser, const std::string& file)
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-}
-
-const std::vector<PythonTool>& python_tools() {
-  static const std::vector<PythonTool> tools = {
-      {"export", "wdtrain-export", "write a policy as ONNX, TorchScript or safetensors (Python)"},
-      {"convert", "wdtrain-convert", "make weights of a model of Stable-Baselines3 or CleanRL (Python)"}};
-  return tools;
 }
 
 void run_python_tool(const PythonTool& tool, std::vector<std::string> arguments) {

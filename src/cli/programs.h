@@ -6,10 +6,6 @@
 
 namespace wd::cli {
 
-// Returns the path of an executable file: `name` itself if it contains a slash, else the first one in PATH or
-// in `more` folders. Empty if there is none.
-std::string find_program(const std::string& name, const std::vector<std::string>& more = {});
-
 // What shows a page: the program of $BROWSER, or xdg-open, or open, and its first arguments. Throws
 // UsageError if there is none.
 std::vector<std::string> browser();
@@ -22,7 +18,9 @@ struct PythonTool {
   const char* program;  // "wdtrain-export"
   const char* summary;
 };
-const std::vector<PythonTool>& python_tools();
+inline constexpr PythonTool kPythonTools[] = {
+    {"export", "wdtrain-export", "write a policy as ONNX, TorchScript or safetensors (Python)"},
+    {"convert", "wdtrain-convert", "make weights of a model of Stable-Baselines3 or CleanRL (Python)"}};
 // Replaces this process by the tool. Throws UsageError if it is not installed.
 [[noreturn]] void run_python_tool(const PythonTool& tool, std::vector<std::string> arguments);
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "src/autoscale/memory_needed.h"
-#include "src/base/log.h"
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
@@ -18,35 +17,31 @@ namespace {
 struct RecordOptions {
   ConfigOptions config;
   std::string run, out, starts;
-  bool random = false, greedy = false;
+  RecordingOptions recording;  // what options say of it directly
   std::int64_t steps = 0, num_envs = 0, part_mib = 64;
-  std::uint64_t seed = 1;
-  double exploration = 0.0;
 };
 
 // Of a run, or of an environment that is played at random.
 ConfigSources sources_of(const RecordOptions& options) {
   const bool names_config = !options.config.env.empty() || !options.config.file.empty();
-  if (options.run.empty() && !options.random)
+  if (options.run.empty() && !options.recording.random)
     throw UsageError(
         "record needs RUN, a run's folder or a checkpoint's; or --random, and --env or --config");
   if (!options.run.empty() && names_config)
-    throw UsageError(concat("record plays ", options.run,
-                            " in its own "
-                            "environment: leave out --env and --config"));
-  if (options.random && options.greedy)
+    throw UsageError(
+        concat("record plays ", options.run, " in its own environment: leave out --env and --config"));
+  if (options.recording.random && options.recording.greedy)
     throw UsageError("--random and --greedy both choose the actions: give one of them");
   ConfigSources sources = options.config.sources(options.run.empty());
   if (options.run.empty()) return sources;
   ConfigSources of_run = sources_of_own_run(options.run);
   of_run.trusted = sources.trusted;
-  of_run.overrides.push_back({"trainer.device", "auto", "--device"});  // not that of the training
   std::ranges::copy(sources.overrides, std::back_inserter(of_run.overrides));
   return of_run;
 }
 
 RecordingOptions recording_of(const RecordOptions& options, const Config& config) {
-  RecordingOptions recording;
+  RecordingOptions recording = options.recording;
   recording.folder = options.out;
   recording.num_envs = static_cast<int>(options.num_envs > 0 ? options.num_envs : config.trainer.num_envs);
   recording.steps = options.steps / recording.num_envs;
@@ -54,10 +49,6 @@ RecordingOptions recording_of(const RecordOptions& options, const Config& config
     throw UsageError(concat("--steps ", options.steps, ": must be a multiple of the ", recording.num_envs,
                             " replicas (--num_envs), as ",
                             std::max<std::int64_t>(recording.steps, 1) * recording.num_envs));
-  recording.seed = options.seed;
-  recording.random = options.random;
-  recording.greedy = options.greedy;
-  recording.exploration = options.exploration;
   recording.starts = parse_starts(options.starts, config.env);
   recording.part_bytes = options.part_mib << 20;
   return recording;
@@ -77,11 +68,11 @@ int record(const CommandLine& line) {
   arguments.number("--steps", options.steps, {1, 1e12}, "INT",
                    "environment steps to record, of all replicas together");
   arguments.number("--num_envs", options.num_envs, {1, 1e7}, "INT", "replicas (trainer.num_envs)");
-  arguments.number("--seed", options.seed, TrainerSettings::kSeeds, "INT",
+  arguments.number("--seed", options.recording.seed, TrainerSettings::kSeeds, "INT",
                    "seed of the episodes, different from all of training (1)");
-  arguments.flag("--random", options.random, "legal actions at random, without a run's policies");
-  arguments.flag("--greedy", options.greedy, "policies take their most likely action");
-  arguments.number("--exploration", options.exploration, {0, 1}, "NUMBER",
+  arguments.flag("--random", options.recording.random, "legal actions at random, without a run's policies");
+  arguments.flag("--greedy", options.recording.greedy, "policies take their most likely action");
+  arguments.number("--exploration", options.recording.exploration, {0, 1}, "NUMBER",
                    "what policies explore with: of DQN and PQN, the probability of a random choice (0)");
   arguments.option("--starts", options.starts, "training | fresh", "start states, as for eval");
   arguments.number("--part_mib", options.part_mib, {1, 65'536}, "INT", "size of a file [MiB] (64)");
@@ -89,12 +80,7 @@ int record(const CommandLine& line) {
   if (options.out.empty() || options.steps == 0)
     throw UsageError("record needs --out FOLDER and --steps INT");
   options.run = one_run(options.run);
-  const ConfigSources sources = sources_of(options);
-  Experiment setup = load_setup(sources);
-  if (setup.config.trainer.precision == kTf32 && !setup.device.is_cuda()) {
-    logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
-    setup.config.trainer.precision = kFp32;
-  }
+  const Experiment setup = load_to_play(sources_of(options));
   const RecordingOptions recording = recording_of(options, setup.config);
   if (!setup.device.is_cuda()) {
     scaling::check_recording_memory(setup.config, *setup.environment, recording.num_envs,

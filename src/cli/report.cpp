@@ -1,8 +1,6 @@
 // report.cpp: `wdtrain report`: a web page about one or several runs.
 #include "src/run_report/report.h"
 
-#include <sstream>
-
 #include "src/base/atomic_file.h"
 #include "src/base/program_name.h"
 #include "src/cli/output.h"
@@ -45,10 +43,7 @@ int report_runs(const CommandLine& line) {
     throw UsageError(concat("report: ", runs.size(), " runs are too many for a page, which can show ",
                             run_report::kMostRuns, ": name fewer folders, or choose runs with ",
                             program_command(), " list --filter"));
-  std::vector<std::string> names;
-  std::istringstream words(group_by);
-  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
-  const run_report::Report report(runs, names);
+  const run_report::Report report(runs, split(group_by, ','));
   const std::string page = report.page(out);
   if (named.empty()) {
     write_file_atomically(out, page, Durability::kReplace);

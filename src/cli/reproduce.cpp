@@ -135,13 +135,6 @@ bool compare(const fs::path& then, const fs::path& now, const std::vector<std::s
   return same;
 }
 
-Experiment experiment_of(const fs::path& run, bool trusted) {
-  ConfigSources sources{.file = (run / "config.yaml").string()};
-  sources.of_run = true;
-  sources.trusted = trusted;
-  return load_environment(sources);
-}
-
 // The opponents that are others than at the start of a run, one per line.
 std::vector<std::string> other_opponents(const Json& start, const Experiment& setup) try {
   std::vector<std::string> lines;
@@ -188,7 +181,8 @@ int reproduce(const CommandLine& line) {
   if (then.state.is_active())
     throw UsageError(concat(run, ": is still training: wait for its end (", program_command(), " status ",
                             shell_word(run), " --follow)"));
-  const Experiment setup = experiment_of(run, trusted);
+  const Experiment setup = load_environment(
+      {.file = (fs::path(run) / "config.yaml").string(), .of_run = true, .trusted = trusted});
   const std::vector<std::string> policies = setup.policy_names();
   check_weights(run, policies);
   const bool finished = then.state.status == "finished";

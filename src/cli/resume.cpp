@@ -17,10 +17,6 @@
 
 namespace wd::cli {
 
-std::filesystem::path run_of(const Checkpoint& checkpoint) {
-  return checkpoint.folder.parent_path().parent_path();
-}
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,27 +59,7 @@ run_report::RunRecord run_above(const fs::path& checkpoint) {
   return record;
 }
 
-void check_run(const Checkpoint& checkpoint, bool allow_drift) {
-  const run_report::RunRecord run = run_above(checkpoint.folder);
-  const std::string name = run.setting("name"), seed = run.setting("trainer.seed");
-  const bool same_seed = seed == std::to_string(checkpoint.info.seed) || allow_drift;
-  if (name != checkpoint.info.environment || !same_seed) {
-    refuse(checkpoint.folder, concat(run_of(checkpoint).string(), " is a run of ", name, " with seed ", seed,
-                                     ", the checkpoint is of ", checkpoint.info.environment, " with seed ",
-                                     checkpoint.info.seed));
-  }
-  check_name_of(checkpoint);
-}
-
 bool means_latest(const std::string& argument) { return argument.empty() || argument == "latest"; }
-
-fs::path newest_run_below(const fs::path& base) {
-  fs::path run = newest_run(base);
-  if (run.empty())
-    throw UsageError("--resume: there is no run with checkpoints under " + base.string() +
-                     "; name one: --resume RUN");
-  return run;
-}
 
 }  // namespace
 
@@ -95,13 +71,12 @@ fs::path find_run(const std::string& argument, const std::string& run_dir, const
   }
   const fs::path folder = !latest            ? fs::path(one_run(argument))
                           : !run_dir.empty() ? fs::path(run_dir)
-                                             : newest_run_below(base);
+                                             : newest_run(base);
+  if (folder.empty())
+    throw UsageError("--resume: there is no run with checkpoints under " + base.string() +
+                     "; name one: --resume RUN");
   if (!fs::is_directory(folder)) throw UsageError(folder.string() + ": there is no such folder");
-  if (is_checkpoint(folder)) {
-    const fs::path checkpoint = fs::canonical(folder);
-    static_cast<void>(run_above(checkpoint));
-    return checkpoint.parent_path().parent_path();
-  }
+  if (is_checkpoint(folder)) return run_above(fs::canonical(folder)).folder;
   const std::vector<fs::path> checkpoints = list_checkpoints(folder / "checkpoints");
   if (checkpoints.empty())
     throw UsageError(concat(folder.string(), ": there is no checkpoint to go on from"));
@@ -112,7 +87,15 @@ fs::path find_run(const std::string& argument, const std::string& run_dir, const
 Checkpoint find_checkpoint(const std::string& argument, const fs::path& run, bool allow_drift) {
   const bool named = !means_latest(argument) && is_checkpoint(argument);
   Checkpoint checkpoint = checkpoint_of(named ? fs::path(argument) : run);
-  check_run(checkpoint, allow_drift);
+  const run_report::RunRecord owner = run_above(checkpoint.folder);
+  const std::string name = owner.setting("name"), seed = owner.setting("trainer.seed");
+  const bool same_seed = seed == std::to_string(checkpoint.info.seed) || allow_drift;
+  if (name != checkpoint.info.environment || !same_seed) {
+    refuse(checkpoint.folder, concat(owner.folder.string(), " is a run of ", name, " with seed ", seed,
+                                     ", the checkpoint is of ", checkpoint.info.environment, " with seed ",
+                                     checkpoint.info.seed));
+  }
+  check_name_of(checkpoint);
   return checkpoint;
 }
 

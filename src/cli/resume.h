@@ -17,9 +17,6 @@ std::filesystem::path find_run(const std::string& argument, const std::string& r
 // run (`allow_drift`: the run may now have another seed), and std::runtime_error if none can be read.
 Checkpoint find_checkpoint(const std::string& argument, const std::filesystem::path& run, bool allow_drift);
 
-// Returns the folder of the checkpoint's run.
-std::filesystem::path run_of(const Checkpoint& checkpoint);
-
 // Returns the settings that differ from the checkpoint's and affect what is learned, one line each:
 // "trainer.seed: 1 -> 2". Settings for the length of training, for the machine and for saving are ignored.
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);

@@ -102,8 +102,7 @@ std::vector<std::filesystem::path> runs_below(const std::string& folder) {
     logging::warn(one.string() + ": cannot be read, so runs in it are missing here");
   if (runs.empty()) {
     throw UsageError(folder +
-                     ": there is no run in it or below it (no folder "
-                     "has a summary.json or a metrics.jsonl)");
+                     ": there is no run in it or below it (no folder has a summary.json or a metrics.jsonl)");
   }
   return runs;
 }

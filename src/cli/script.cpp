@@ -2,12 +2,14 @@
 #include "src/cli/script.h"
 
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "src/base/files.h"
 #include "src/base/json.h"
 #include "src/base/suggest.h"
-#include "src/cli/setup.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -74,11 +76,11 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Sorte
 }  // namespace
 
 Script read_script(const std::string& path, const Spec& spec) {
+  const std::optional<std::string> text = read_whole(path, kMaxInput);
+  if (!text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
   SortedJson json;
   try {
-    json = parse_written_json(read_text(path));
-  } catch (const UsageError&) {
-    throw;
+    json = parse_written_json(*text);
   } catch (const std::runtime_error& error) {
     throw UsageError(path + ": " + error.what());
   }

@@ -2,11 +2,8 @@
 #include "src/cli/setup.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "src/base/files.h"
 #include "src/base/join.h"
 #include "src/base/log.h"
 #include "src/base/name.h"
@@ -48,13 +45,13 @@ std::string yaml_text(const std::string& text) {
   return result + "'";
 }
 
+}  // namespace
+
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
   for (const EnvironmentRow& row : detail::environment_table()) names.push_back(row.name);
   return names;
 }
-
-}  // namespace
 
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
   arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
@@ -98,8 +95,7 @@ void ConfigOptions::take_word(const Arguments& arguments) {
 std::string ConfigOptions::setting_hint(const std::string& name, const std::string& value, bool near) const {
   std::vector<FieldInfo> fields;
   try {
-    ConfigSources sources{env.empty() ? word_ : env, file, {}, config_folders()};
-    fields = settings_of(sources);
+    fields = settings_of({env.empty() ? word_ : env, file, {}, config_folders()});
   } catch (const UsageError&) {  // no environment yet, or a wrong one
     fields = general_settings();
   }
@@ -204,12 +200,6 @@ void check_program_of(const std::filesystem::path& folder) {
   }
   throw UsageError(concat(folder.string(), ": made by another program", program, ", which has ", missing,
                           "; ", program_name(), " has none of that name: use that program"));
-}
-
-std::string read_text(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path, kMaxInput);
-  if (!text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
-  return *text;
 }
 
 }  // namespace wd::cli

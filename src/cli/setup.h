@@ -48,6 +48,9 @@ class ConfigOptions {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
+// All environments that this program has, but those in Python.
+std::vector<std::string> environment_names();
+
 // Loads the configuration, sets the number of threads, and selects the device. A worker gets its share of the
 // machine's threads and devices. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
@@ -63,8 +66,5 @@ nlohmann::ordered_json opponents_of(const Experiment& setup);
 // Throws UsageError that names the program if a run, or a checkpoint, needs an environment or a network that
 // this program does not have.
 void check_program_of(const std::filesystem::path& folder);
-
-// Returns the content of a file. Throws UsageError if it cannot be read.
-std::string read_text(const std::string& path);
 
 }  // namespace wd::cli

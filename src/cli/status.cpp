@@ -21,32 +21,21 @@ std::size_t terminal_columns() {
   return static_cast<std::size_t>(std::max(terminal_width(STDOUT_FILENO) - 1, 1));
 }
 
-// Shows the newest state in place of the one before.
-class StatusScreen {
- public:
-  void show(const StatusView& now) {
-    const std::size_t columns = terminal_columns();
-    std::string text = drawn_ > 0 ? concat("\x1b[", drawn_, "A\r\x1b[J") : "";
-    const std::vector<std::string> lines = status_lines(now, columns);
-    for (const std::string& line : lines) text += line.substr(0, columns) + "\n";
-    drawn_ = lines.size();
-    print(text);
-  }
-
- private:
-  std::size_t drawn_ = 0;
-};
-
 // Returns the exit code.
 int follow(const fs::path& run, bool json) {
   const bool live = !json && is_live_terminal(STDOUT_FILENO);
-  StatusScreen screen;
+  std::size_t drawn = 0;  // lines of the state before, in whose place a terminal shows the next
   std::string before;
   for (;;) {
     const StatusView now = read_view(run);
     const std::string line = plain_line(now);
     if (live) {
-      screen.show(now);
+      const std::size_t columns = terminal_columns();
+      const std::vector<std::string> lines = status_lines(now, columns);
+      std::string text = drawn > 0 ? concat("\x1b[", drawn, "A\r\x1b[J") : "";
+      for (const std::string& one : lines) text += one.substr(0, columns) + "\n";
+      print(text);
+      drawn = lines.size();
     } else if (line != before) {
       print(json ? dump(status_json(now)) + "\n" : line);
     }

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
-#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/base/printable.h"
 #include "src/base/program_name.h"
+#include "src/cli/output.h"
 #include "src/config/numbers.h"
 #include "src/metrics/last_lines.h"
 #include "src/report/format.h"
-#include "src/report/table.h"
 #include "src/run/live_table.h"
 #include "src/run/seconds_left.h"
 #include "wd/error.h"
@@ -160,9 +158,7 @@ std::vector<std::string> status_lines(const StatusView& now, std::size_t table_w
                                  ? concat("iteration ", count_text(number_in(now.row, "iteration")), ", ",
                                           ago(now.row_age_s))
                                  : "none yet"});
-  std::istringstream text(without_controls(report::table(rows, 0)));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  std::vector<std::string> lines = split(without_controls(table(rows, 0)), '\n');
   if (now.row.is_object()) {
     const auto metric = [&now](std::string_view name) { return number_in(now.row, std::string(name)); };
     for (const std::string& line : run::live_table(metric, now.record.policies(), table_width))
@@ -173,7 +169,6 @@ std::vector<std::string> status_lines(const StatusView& now, std::size_t table_w
 
 StatusJson status_json(const StatusView& now) {
   const run_report::RunState& state = now.record.state;
-  const auto number = [](double value) { return std::isfinite(value) ? StatusJson(value) : StatusJson(); };
   const auto summary = [&state](const char* key) {
     const auto found = state.summary.find(key);
     return found != state.summary.end() && found->is_number() ? *found : StatusJson();
@@ -186,7 +181,7 @@ StatusJson status_json(const StatusView& now) {
                      {"active", state.is_active()},
                      {"process", known ? StatusJson(state.lock.process) : StatusJson()},
                      {"host", known ? StatusJson(state.lock.host) : StatusJson()},
-                     {"age_s", number(state.age_s)},
+                     {"age_s", state.age_s},
                      {"env", now.record.environment()},
                      {"algorithm", now.record.algorithms()},
                      {"device", state.text("device")},
@@ -194,21 +189,21 @@ StatusJson status_json(const StatusView& now) {
                      {"seed", summary("seed")},
                      {"iterations", summary("iterations")},
                      {"steps", summary("env_steps")},
-                     {"total_steps", number(setting_number(now, "trainer.total_steps"))},
-                     {"steps_per_s", number(speed_of(now))},
-                     {"seconds_left", state.is_active() ? number(left) : StatusJson()},
+                     {"total_steps", setting_number(now, "trainer.total_steps")},
+                     {"steps_per_s", speed_of(now)},
+                     {"seconds_left", state.is_active() ? StatusJson(left) : StatusJson()},
                      {"ends_by", !state.is_active() || std::isnan(left) ? StatusJson()
                                  : by_time                              ? StatusJson("max_seconds")
                                                                         : StatusJson("total_steps")}};
   json["returns"] = StatusJson::object();
   for (const std::string& policy : now.record.policies())
-    json["returns"][policy] = number(now.record.last_return(policy));
+    json["returns"][policy] = now.record.last_return(policy);
   json["checkpoint"] = StatusJson();
   if (now.checkpoint)
     json["checkpoint"] = {{"iteration", now.checkpoint->counts.iteration},
-                          {"age_s", number(now.checkpoint_age_s)},
+                          {"age_s", now.checkpoint_age_s},
                           {"best", now.checkpoint->best},
-                          {"best_return", number(now.checkpoint->best_return.value_or(std::nan("")))}};
+                          {"best_return", now.checkpoint->best_return.value_or(std::nan(""))}};
   json["metrics"] = now.row.is_object() ? now.row : StatusJson();
   json["evaluation"] = now.evaluated.is_object() ? now.evaluated : StatusJson();
   return json;

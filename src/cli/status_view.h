@@ -22,7 +22,7 @@ StatusView read_view(const std::filesystem::path& run);
 std::string status_text(const StatusView& now);
 // All that is known, line by line. The table of metrics is at most this wide.
 std::vector<std::string> status_lines(const StatusView& now, std::size_t table_width);
-// All that is known, for programs. What is not known is null.
+// All that is known, for programs. dump() writes null for what is not known.
 nlohmann::ordered_json status_json(const StatusView& now);
 // One line, for pipes.
 std::string plain_line(const StatusView& now);

@@ -20,6 +20,7 @@
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
+#include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
 #include "src/device/device.h"
@@ -35,6 +36,7 @@
 #include "src/run/run.h"
 #include "src/run/start.h"
 #include "src/run_report/report.h"
+#include "src/run_report/state.h"
 #include "src/trainer/trainable.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
@@ -327,13 +329,9 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
 }
 
 void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allowed) {
-  ConfigSources saved;
-  saved.file = checkpoint.folder / "config.yaml";
-  saved.shipped = false;
-  saved.of_run = true;
   const Spec spec = now.environment->spec();
-  saved.spec = &spec;
-  const Experiment then = load_environment(saved);
+  const Experiment then = load_environment(
+      {.file = checkpoint.folder / "config.yaml", .shipped = false, .of_run = true, .spec = &spec});
   const std::vector<std::string> differences = drift(now, then);
   if (differences.empty()) return;
   std::string list;
@@ -345,8 +343,7 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   if (now.config.trainer.precision != then.config.trainer.precision) {
     throw UsageError(
         "trainer.precision decides how a checkpoint's rows and moments are laid out: go on with the "
-        "precision it "
-        "was made with, or begin a new run with its weights (--warm_start)");
+        "precision it was made with, or begin a new run with its weights (--warm_start)");
   }
   for (const PolicySettings& policy : now.config.policies) {
     const auto before = std::ranges::find(then.config.policies, policy.name, &PolicySettings::name);
@@ -382,24 +379,6 @@ bool has_its_recordings(const Config& config, const Checkpoint& checkpoint, bool
     same = false;
   }
   return same;
-}
-
-// Content of a run's summary.json, as far as it can be read.
-struct Summary {
-  std::string status;
-  std::int64_t iterations = 0;
-};
-
-Summary read_summary(const std::filesystem::path& run) {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
-  const nlohmann::json json = parse_json(read_regular(run / "summary.json", kMaxBytes).value_or(""));
-  const auto field = [&](const char* key) {
-    return json.is_object() ? json.value(key, nlohmann::json()) : json;
-  };
-  Summary summary;
-  if (const nlohmann::json status = field("status"); status.is_string()) summary.status = status;
-  if (const nlohmann::json count = field("iterations"); count.is_number_integer()) summary.iterations = count;
-  return summary;
 }
 
 // Returns the options with which a finished training run continues.
@@ -441,7 +420,7 @@ struct Origin {
 };
 
 // Says how the run goes on, and prepares its checkpoints.
-void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const Summary& before,
+void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const run_report::RunState& before,
                  bool remembers) {
   logging::info(concat("going on with ", worker.run->folder().string(), " on ", worker.place(),
                        " after iteration ", checkpoint.info.counts.iteration, ", ",
@@ -453,10 +432,11 @@ void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const Sum
         "checkpoint ", checkpoint.name(),
         " does not hold the replay memories (saving.replay): they are filled anew, and training is not "
         "the same as if it had never stopped"));
-  const std::int64_t lost = before.iterations - checkpoint.info.counts.iteration;
-  if (lost > 0) {
-    logging::info(concat("the run had come to iteration ", before.iterations, ": ", lost,
-                         lost == 1 ? " iteration is" : " iterations are",
+  const double reached = before.number("iterations");  // NaN if it is not known
+  if (const double lost = reached - static_cast<double>(checkpoint.info.counts.iteration); lost > 0.0) {
+    logging::info(concat("the run had come to iteration ", static_cast<std::int64_t>(reached), ": ",
+                         report::counted(static_cast<std::int64_t>(lost), "iteration"),
+                         lost == 1.0 ? " is" : " are",
                          " made again (saving.checkpoint_freq and saving.checkpoint_seconds say how many "
                          "that can be)"));
   }
@@ -492,7 +472,7 @@ int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources&
       worker.trainer->read_memory(keeps_memory ? replay_files(*checkpoint) : PolicyFiles());
   const std::string reason = finished(config, *worker.trainer);
   // A process that was killed at its very end may not have completed its files.
-  const Summary before = checkpoint ? read_summary(origin.run) : Summary();
+  const auto before = checkpoint ? run_report::read_state(origin.run) : run_report::RunState();
   if (worker.group.broadcast(!reason.empty() && before.status == "finished" ? "finished" : "") ==
       "finished") {
     if (checkpoint) {
@@ -515,8 +495,8 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
   if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
     if (list_checkpoints(restart / "checkpoints").empty()) return origin;
     origin.run = restart;
-    sources = ConfigSources{{}, restart / "config.yaml", {}, {}, false};
-    sources.trusted = true;  // this command began it
+    // This command began it.
+    sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
     if (arguments.launch.leads()) origin.choose(true, true);
     sources.checkpoint = origin.folder();
     return origin;
@@ -566,7 +546,7 @@ int train(const CommandLine& line) {
     if (!arguments.print_only) {
       require_shares(setup.config, *setup.environment, setup.config.trainer.device != kDeviceCpu,
                      launch.world_size());
-      return launch.supervise(setup.config.trainer.device);
+      return supervise(launch.options(setup.config.trainer.device), own_command());
     }
     require_trainable(setup.config, *setup.environment, will_use_gpu(setup.config), launch.world_size());
     print(print_config(setup.config, setup.describe()));

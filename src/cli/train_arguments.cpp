@@ -31,7 +31,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
      {"--num_gpus", "--num_workers", "--num_nodes", "--node_index", "--rendezvous", "--run_id",
       "--max_restarts"}},
     {"Time limits of workers",
-     {"--grace_seconds", "--start_seconds", "--step_seconds", "--checkpoint_seconds"}}};
+     {"--grace_seconds", "--start_seconds", "--step_seconds", "--checkpoint_seconds"}},
+    {"", {"--fault"}}};
 
 constexpr const char* kFooter =
     R"(Examples:
@@ -71,7 +72,7 @@ bool TrainArguments::parse(const CommandLine& line) {
       "after two iterations, profile the next INT (10); writes profile.json into the run folder");
   autoscale.add_to(arguments);
   launch.add_to(arguments);
-  arguments.hidden("--fault", fault);
+  arguments.option("--fault", fault, "FAULT", "what a test lets go wrong");
   for (const auto& [title, options] : kGroups) arguments.group(title, options);
   arguments.footer(filled(kFooter, {{"@", line.program}}));
   if (!arguments.parse()) return false;
@@ -79,21 +80,21 @@ bool TrainArguments::parse(const CommandLine& line) {
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
-  if (resume && !config.file.empty()) {
-    throw UsageError(
-        "--resume and --config exclude each other: a run goes on with its "
-        "own configuration; change it by --set");
-  }
-  if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
-  if (resume && autoscale.asked())
-    throw UsageError("--resume and --auto_scale exclude each other: a run goes on with its own replicas");
-  if (print_only && autoscale.asked())
-    throw UsageError(
-        "--print_config and --auto_scale exclude each other: what a search "
-        "chooses is in the run's config.yaml");
-  if (strict_device && profiles)
-    throw UsageError("--strict_device and --profile exclude each other: each listens to what the other does");
-  if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
+  const std::pair<bool, const char*> mistakes[] = {
+      {resume && !config.file.empty(),
+       "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
+       "--set"},
+      {resume && !warm_start.empty(), "--resume and --warm_start exclude each other"},
+      {resume && autoscale.asked(),
+       "--resume and --auto_scale exclude each other: a run goes on with its own replicas"},
+      {print_only && autoscale.asked(),
+       "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
+       "config.yaml"},
+      {strict_device && profiles,
+       "--strict_device and --profile exclude each other: each listens to what the other does"},
+      {allow_drift && !resume, "--allow_drift is for --resume"}};
+  for (const auto& [made, message] : mistakes)
+    if (made) throw UsageError(message);
   return true;
 }
 
