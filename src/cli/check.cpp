@@ -156,7 +156,7 @@ int check(const CommandLine& line) {
   checked_name = setup.environment->name();
   if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr)
     throw UsageError(
-        concat("environment ", checked_name, ": its game lives elsewhere, and cannot be checked_name"));
+        concat("environment ", checked_name, ": its game lives elsewhere, and cannot be checked"));
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;
   return judged(against.original.empty() ? run_checks(setup, extent)
