@@ -2,11 +2,11 @@
 #include "src/run_report/report.h"
 
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
+#include "src/base/date.h"
 #include "src/base/files.h"
 #include "src/base/join.h"
 #include "src/base/json.h"
@@ -165,14 +165,6 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
           {"rollouts", rollout_links(record.folder, page)}};
 }
 
-std::string local_minute() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &parts)};
-}
-
 }  // namespace
 
 Report::Report(const std::vector<fs::path>& runs, const std::vector<std::string>& group_by) {
@@ -184,7 +176,8 @@ Report::Report(const std::vector<fs::path>& runs, const std::vector<std::string>
 }
 
 std::string Report::page(const fs::path& page) const {
-  Json json = {{"created", local_minute()}, {"version", WD_VERSION}, {"runs", Json::array()}};
+  Json json = {
+      {"created", date("%Y-%m-%d %H:%M", ::localtime_r)}, {"version", WD_VERSION}, {"runs", Json::array()}};
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     json["groups"].push_back({{"label", groups_[g].label}, {"runs", groups_[g].runs}});
     for (const std::size_t run : groups_[g].runs) json["runs"][run] = Json();
