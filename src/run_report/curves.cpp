@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/base/join.h"
 #include "src/run/live_table.h"
 #include "src/run_report/metrics_log.h"
 #include "src/run_report/statistics.h"
@@ -67,6 +68,14 @@ RunCurves read_curves(const std::filesystem::path& run) {
   result.rows = log.rows();
   result.skipped = log.skipped();
   return result;
+}
+
+std::vector<std::string> metric_names(const std::vector<RunCurves>& runs) {
+  std::vector<std::string> names;
+  for (const RunCurves& run : runs)
+    for (const std::string& name : run.names)
+      if (!contains(names, name)) names.push_back(name);
+  return names;
 }
 
 Band band_of(std::vector<ThinnedCurve> runs) {

@@ -22,6 +22,9 @@ struct RunCurves {
 inline constexpr std::size_t kMaxBuckets = 1024;
 RunCurves read_curves(const std::filesystem::path& run);
 
+// The metrics that any of the runs has, each once, in the order of the runs.
+std::vector<std::string> metric_names(const std::vector<RunCurves>& runs);
+
 // The quartiles of a group's runs over environment steps, as far as all of them have come. Each run
 // contributes its mean over the iterations of a bucket.
 struct Band {

@@ -8,7 +8,6 @@
 #include "src/base/atomic_file.h"
 #include "src/base/date.h"
 #include "src/base/files.h"
-#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/play/packed.h"
 #include "src/run_report/links.h"
@@ -132,10 +131,6 @@ Json search_json(const fs::path& run) {
 
 Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t group, const fs::path& page) {
   const RunState& state = record.state;
-  const auto field = [&state](const char* key) {
-    const auto found = state.summary.find(key);
-    return found == state.summary.end() ? Json() : *found;
-  };
   Json time = Json::array(), returns = Json::object();
   for (const auto& [part, seconds] : curves.seconds) time.push_back({{"part", part}, {"seconds", seconds}});
   for (const std::string& policy : record.policies()) returns[policy] = record.last_return(policy);
@@ -155,8 +150,8 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
           {"agent_steps_per_s", state.number("agent_steps_per_s")},
           {"memory", state.number("peak_memory_bytes")},
           {"returns", returns},
-          {"hardware", field("hardware")},
-          {"version", field("version")},
+          {"hardware", state.summary.value("hardware", Json())},
+          {"version", state.summary.value("version", Json())},
           {"rows", curves.rows},
           {"skipped", curves.skipped},
           {"time", time},
@@ -180,11 +175,9 @@ std::string Report::page(const fs::path& page) const {
       {"created", date("%Y-%m-%d %H:%M", ::localtime_r)}, {"version", WD_VERSION}, {"runs", Json::array()}};
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     json["groups"].push_back({{"label", groups_[g].label}, {"runs", groups_[g].runs}});
-    for (const std::size_t run : groups_[g].runs) json["runs"][run] = Json();
-  }
-  for (std::size_t g = 0; g < groups_.size(); ++g)
     for (const std::size_t run : groups_[g].runs)
       json["runs"][run] = run_json(records_[run], curves_[run], g, page);
+  }
   json["settings"] = Json::array();
   for (const SettingValues& setting : differences(records_, groups_))
     json["settings"].push_back({{"path", setting.path}, {"values", setting.values}});
@@ -195,12 +188,8 @@ std::string Report::page(const fs::path& page) const {
   json["reached"] = reached_json(records_, groups_);
   json["scores"] = scores_json(records_, curves_, groups_);
   json["metrics"] = Json::array();
-  std::vector<std::string> names;
-  for (const RunCurves& run : curves_)
-    for (const std::string& name : run.names)
-      if (!contains(names, name)) names.push_back(name);
   const std::size_t max_buckets = buckets_per_curve(curves_);
-  for (const std::string& name : names)
+  for (const std::string& name : metric_names(curves_))
     json["metrics"].push_back(metric_json(name, curves_, groups_, max_buckets));
 
   const std::string text = dump(json);
