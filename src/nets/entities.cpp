@@ -9,7 +9,9 @@
 #include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/nets/standardized.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -125,13 +127,8 @@ std::int64_t EntityReader::rows_of(const at::Tensor& observation) const {
 }
 
 ObservationSource EntityReader::source_of(const at::Tensor& observation) const {
-  ObservationSource source;
-  if (observation.scalar_type() == at::kFloat) {
-    source.floats = observation.const_data_ptr<float>();
-  } else {
-    source.halves = static_cast<const std::uint16_t*>(observation.const_data_ptr());
-  }
-  source.stride = observation.stride(0);
+  const ColumnsView view = columns_view(observation);
+  ObservationSource source{.floats = view.floats, .halves = view.halves, .stride = view.stride};
   if (!reads_tables()) return source;
   source.agents = all_agents_;
   source.rows_per_unit = rows_per_unit_;
@@ -144,8 +141,7 @@ void EntityReader::read(const at::Tensor& observation, const at::Tensor& feature
   entities(current_queue(device_), {.shape = shape_,
                                     .source = source_of(observation),
                                     .rows = rows_of(observation),
-                                    .features = features.mutable_data_ptr<float>(),
-                                    .feature_stride = features.stride(0),
+                                    .features = wd::rows_of<float>(features),
                                     .found = found.mutable_data_ptr<std::int32_t>()});
 }
 
@@ -317,21 +313,17 @@ void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t 
   things(queue, {.shape = shape_,
                  .source = source,
                  .rows = n,
-                 .things = memory.things.mutable_data_ptr<float>(),
-                 .thing_stride = memory.things.stride(0),
+                 .things = rows_of<float>(memory.things),
                  .exists = memory.exists.mutable_data_ptr<std::uint8_t>()});
   encoder_->forward({.parts = {memory.things.narrow(0, 0, n * pool_.things)}, .state = {}, .restarted = {}},
                     *memory.encoder);
-  const at::Tensor& embedding = memory.encoder->output;
   const PoolArgs args{.shape = pool_,
                       .rows = n,
-                      .embedding = embedding.const_data_ptr<float>(),
-                      .embedding_stride = embedding.stride(0),
+                      .embedding = rows_of<const float>(memory.encoder->output),
                       .exists = memory.exists.const_data_ptr<std::uint8_t>(),
                       .weight = memory.weight.mutable_data_ptr<float>(),
                       .largest = memory.largest.mutable_data_ptr<std::int32_t>(),
-                      .pooled = memory.features.mutable_data_ptr<float>() + shape_.width(),
-                      .pooled_stride = memory.features.stride(0)};
+                      .pooled = rows_of<float>(memory.features).column(shape_.width())};
   if (pool_.heads > 0) attention_weights(queue, args);
   pool(queue, args);
 }
@@ -339,18 +331,15 @@ void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t 
 void EntitiesNetwork::pool_backward(const ObservationSource& source, std::int64_t n, Memory& memory,
                                     Gradient* gradient, const at::Tensor& row_grad) const {
   const Queue queue = current_queue(device_);
-  const at::Tensor& embedding = memory.encoder->output;
   const std::int64_t things = n * pool_.things;
   const PoolBackwardArgs args{.shape = pool_,
                               .rows = n,
-                              .embedding = embedding.const_data_ptr<float>(),
-                              .embedding_stride = embedding.stride(0),
+                              .embedding = rows_of<const float>(memory.encoder->output),
                               .exists = memory.exists.const_data_ptr<std::uint8_t>(),
                               .weight = memory.weight.const_data_ptr<float>(),
                               .largest = memory.largest.const_data_ptr<std::int32_t>(),
-                              .pooled_grad = memory.feature_grad.const_data_ptr<float>() + shape_.width(),
-                              .pooled_stride = memory.feature_grad.stride(0),
-                              .grad = memory.embedding_grad.mutable_data_ptr<float>()};
+                              .pooled_grad = rows_of<const float>(memory.feature_grad).column(shape_.width()),
+                              .grad = rows_of<float>(memory.embedding_grad)};
   if (pool_.heads > 0) attention_backward(queue, args);
   wd::pool_backward(queue, args);
   const std::array<at::Tensor, 1> thing_grads = {row_grad.defined() ? memory.thing_grad : at::Tensor()};
@@ -360,11 +349,9 @@ void EntitiesNetwork::pool_backward(const ObservationSource& source, std::int64_
   things_backward(queue, {.shape = shape_,
                           .source = source,
                           .rows = n,
-                          .thing_grad = memory.thing_grad.const_data_ptr<float>(),
-                          .thing_stride = memory.thing_grad.stride(0),
+                          .thing_grad = rows_of<const float>(memory.thing_grad),
                           .exists = memory.exists.const_data_ptr<std::uint8_t>(),
-                          .grad = row_grad.mutable_data_ptr<float>(),
-                          .grad_stride = row_grad.stride(0)});
+                          .grad = rows_of<float>(row_grad)});
 }
 
 void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
@@ -385,11 +372,9 @@ void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& outp
     entities_backward(current_queue(device_), {.shape = shape_,
                                                .source = source,
                                                .rows = n,
-                                               .feature_grad = memory.feature_grad.const_data_ptr<float>(),
-                                               .feature_stride = memory.feature_grad.stride(0),
+                                               .feature_grad = rows_of<const float>(memory.feature_grad),
                                                .found = memory.found.const_data_ptr<std::int32_t>(),
-                                               .grad = row_grad.mutable_data_ptr<float>(),
-                                               .grad_stride = row_grad.stride(0),
+                                               .grad = rows_of<float>(row_grad),
                                                .row_size = static_cast<int>(input.parts[0].size(1))});
   if (encoder_) pool_backward(source, n, memory, sums != nullptr ? sums->encoder.get() : nullptr, row_grad);
 }

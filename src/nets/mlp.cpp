@@ -14,6 +14,7 @@
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -301,10 +302,8 @@ void Mlp::spread(const InputPart& part, const at::Tensor& shared, const at::Tens
                                         .agents = agents_,
                                         .width = layers_[0].weight.size(0),
                                         .slots = part.per_slot,
-                                        .unit = shared.const_data_ptr<float>(),
-                                        .unit_stride = shared.stride(0),
-                                        .rows = sums.mutable_data_ptr<float>(),
-                                        .row_stride = sums.stride(0),
+                                        .unit = wd::rows_of<const float>(shared),
+                                        .rows = wd::rows_of<float>(sums),
                                         .add = add});
 }
 
@@ -315,20 +314,16 @@ void Mlp::collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) 
     sum_units(queue, {.units = n / agents_,
                       .agents = agents_,
                       .width = width,
-                      .rows = grad.const_data_ptr<float>(),
-                      .row_stride = grad.stride(0),
-                      .unit = memory.units.mutable_data_ptr<float>(),
-                      .unit_stride = memory.units.stride(0)});
+                      .rows = wd::rows_of<const float>(grad),
+                      .unit = wd::rows_of<float>(memory.units)});
   if (!memory.slots.defined()) return;
   const auto sum = [&](std::int64_t units, const at::Tensor& rows, std::int64_t parts, const at::Tensor& to) {
     sum_slots(queue, {.units = units,
                       .agents = agents_,
                       .width = width,
                       .parts = parts,
-                      .rows = rows.const_data_ptr<float>(),
-                      .row_stride = rows.stride(0),
-                      .slot = to.mutable_data_ptr<float>(),
-                      .slot_stride = to.stride(0)});
+                      .rows = wd::rows_of<const float>(rows),
+                      .slot = wd::rows_of<float>(to)});
   };
   if (!memory.slot_parts.defined()) return sum(n / agents_, grad, 1, memory.slots);
   sum(n / agents_, grad, kSlotParts, memory.slot_parts);

@@ -9,6 +9,7 @@
 #include "src/device/tensor_device.h"
 #include "src/nets/standardized.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -75,8 +76,7 @@ void PerChoiceNetwork::forward(const NetworkInput& input, Workspace& workspace) 
                                       .x = columns_view(x),
                                       .rows = x.size(0),
                                       .fixed = fixed_.defined() ? fixed_.const_data_ptr<float>() : nullptr,
-                                      .y = memory.rows.mutable_data_ptr<float>(),
-                                      .y_stride = memory.rows.stride(0)});
+                                      .y = rows_of<float>(memory.rows)});
   inner_->forward(inner_input(memory, x.size(0)), *memory.inner);
 }
 
@@ -93,10 +93,8 @@ void PerChoiceNetwork::backward(const NetworkInput& input, const at::Tensor& out
   if (!x_grad.defined()) return;
   per_choice_backward(current_queue(device_), {.shape = shape_,
                                                .rows = n,
-                                               .y_grad = memory.row_grad.const_data_ptr<float>(),
-                                               .y_stride = memory.row_grad.stride(0),
-                                               .grad = x_grad.mutable_data_ptr<float>(),
-                                               .grad_stride = x_grad.stride(0)});
+                                               .y_grad = rows_of<const float>(memory.row_grad),
+                                               .grad = rows_of<float>(x_grad)});
 }
 
 }  // namespace wd

@@ -5,6 +5,7 @@
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -58,8 +59,7 @@ void StandardizedNetwork::forward(const NetworkInput& input, Workspace& workspac
                                        .columns = columns_,
                                        .num_scaled = static_cast<int>(norm_.size(0)),
                                        .norm = norm_.const_data_ptr<float>(),
-                                       .y = memory.rows.mutable_data_ptr<float>(),
-                                       .y_stride = memory.rows.stride(0)});
+                                       .y = rows_of<float>(memory.rows)});
   NetworkInput standardized = input;
   standardized.parts[0] = memory.rows.narrow(0, 0, x.size(0));
   inner_->forward(standardized, *memory.inner);
@@ -76,10 +76,8 @@ void StandardizedNetwork::backward(const NetworkInput& input, const at::Tensor& 
   standardize_backward(current_queue(device_), {.rows = input.parts[0].size(0),
                                                 .num_scaled = static_cast<int>(norm_.size(0)),
                                                 .norm = norm_.const_data_ptr<float>(),
-                                                .y = memory.rows.const_data_ptr<float>(),
-                                                .y_stride = memory.rows.stride(0),
-                                                .grad = part_grads[0].mutable_data_ptr<float>(),
-                                                .grad_stride = part_grads[0].stride(0)});
+                                                .y = rows_of<const float>(memory.rows),
+                                                .grad = rows_of<float>(part_grads[0])});
 }
 
 }  // namespace wd
