@@ -10,6 +10,7 @@
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/standardized.h"
+#include "src/nets/values.h"
 #include "wd/error.h"
 #include "wd/tensor_rows.h"
 
@@ -159,22 +160,21 @@ PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
 }  // namespace
 
 // Of the memory for pooling, nothing is defined if there is none.
-struct EntitiesNetwork::Memory final : Workspace {
+struct EntitiesNetwork::Memory final : InnerMemory {
   at::Tensor features;                    // [rows, width of the entities, then of what is pooled]
   at::Tensor found;                       // [rows, slots] int32
   at::Tensor feature_grad;                // as features, if there are gradients
   at::Tensor things, exists;              // [rows * things, width of a thing], [rows * things] uint8
   at::Tensor weight, largest;             // [rows, heads, things], [rows, embedding] int32
   at::Tensor embedding_grad, thing_grad;  // [rows * things, outputs of the encoder, or width of a thing]
-  std::unique_ptr<Workspace> inner, encoder;
+  std::shared_ptr<Workspace> encoder;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     const auto& working = static_cast<const Memory&>(scratch);
-    auto rows = std::make_unique<Memory>();
+    auto rows = std::make_unique<Memory>(working);
     rows->features = features.narrow(0, first, n);
     rows->found = found.narrow(0, first, n);
-    rows->feature_grad = working.feature_grad;
     rows->inner = inner->view(first, n, *working.inner);
     rows->output = rows->inner->output;
     if (!encoder) return rows;
@@ -183,8 +183,6 @@ struct EntitiesNetwork::Memory final : Workspace {
     rows->exists = exists.narrow(0, first * each, n * each);
     rows->weight = weight.narrow(0, first, n);
     rows->largest = largest.narrow(0, first, n);
-    rows->embedding_grad = working.embedding_grad;
-    rows->thing_grad = working.thing_grad;
     rows->encoder = encoder->view(first * each, n * each, *working.encoder);
     return rows;
   }
@@ -205,7 +203,7 @@ InputPart EntitiesNetwork::encoder_part(const PolicyLayout& layout, const ModelS
 
 EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
                                  const PolicyLayout& layout, const ModelSettings& model, Device device)
-    : inner_(std::move(inner)),
+    : WrappingNetwork(std::move(inner)),
       encoder_(std::move(encoder)),
       reader_(layout, model, device),
       shape_(reader_.shape()),
@@ -231,10 +229,8 @@ void EntitiesNetwork::parameters_changed() {
 std::vector<NamedTensor> EntitiesNetwork::hidden_parameters() const {
   std::vector<NamedTensor> named;
   if (encoder_) {
-    for (const NamedTensor& tensor : encoder_->hidden_parameters())
+    for (const NamedTensor& tensor : parameters_with_head(*encoder_))
       named.push_back({concat("entities.", tensor.name), tensor.tensor});
-    named.push_back({"entities.head.weight", encoder_->head()->weight});
-    named.push_back({"entities.head.bias", encoder_->head()->bias});
   }
   for (NamedTensor& tensor : inner_->hidden_parameters()) named.push_back(std::move(tensor));
   return named;
@@ -292,10 +288,6 @@ NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memor
   inner.parts[0] = input.features.defined() ? input.features : memory.features.narrow(0, 0, n);
   inner.features.reset();
   return inner;
-}
-
-at::Tensor EntitiesNetwork::latent(const Workspace& workspace) const {
-  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
 }
 
 void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) const {

@@ -22,21 +22,17 @@ PerChoiceShape per_choice_shape(const PolicyLayout& layout) {
           .fixed = features.are_fixed()};
 }
 
-struct PerChoiceNetwork::Memory final : Workspace {
+struct PerChoiceNetwork::Memory final : InnerMemory {
   at::Tensor rows;         // [rows * choices, width]
   at::Tensor row_grad;     // as rows, if there are gradients
   at::Tensor output_grad;  // [rows * choices, 1], if there are gradients
-  std::unique_ptr<Workspace> inner;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
-    const auto& working = static_cast<const Memory&>(scratch);
     const std::int64_t choices = output.size(1);
-    auto part = std::make_unique<Memory>();
+    auto part = std::make_unique<Memory>(static_cast<const Memory&>(scratch));
     part->rows = rows.narrow(0, first * choices, n * choices);
-    part->row_grad = working.row_grad;
-    part->output_grad = working.output_grad;
-    part->inner = inner->view(first * choices, n * choices, *working.inner);
+    part->inner = inner->view(first * choices, n * choices, inner_of(scratch));
     part->output = output.narrow(0, first, n);
     return part;
   }

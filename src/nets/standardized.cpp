@@ -9,15 +9,14 @@
 
 namespace wd {
 
-struct StandardizedNetwork::Memory final : Workspace {
+struct StandardizedNetwork::Memory final : InnerMemory {
   at::Tensor rows;  // [rows, columns] float32
-  std::unique_ptr<Workspace> inner;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     auto part = std::make_unique<Memory>();
     part->rows = rows.narrow(0, first, n);
-    part->inner = inner->view(first, n, *static_cast<const Memory&>(scratch).inner);
+    part->inner = inner->view(first, n, inner_of(scratch));
     part->output = part->inner->output;
     return part;
   }
@@ -33,10 +32,6 @@ ColumnsView columns_view(const at::Tensor& x) {
   return view;
 }
 
-std::vector<at::Tensor> StandardizedNetwork::hidden(const Workspace& workspace) const {
-  return inner_->hidden(*static_cast<const Memory&>(workspace).inner);
-}
-
 std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int64_t rows,
                                                                         bool with_gradients) const {
   auto memory = std::make_unique<Memory>();
@@ -45,10 +40,6 @@ std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int
   memory->inner = inner_->make_workspace(rows, with_gradients);
   memory->output = memory->inner->output;
   return memory;
-}
-
-at::Tensor StandardizedNetwork::latent(const Workspace& workspace) const {
-  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
 }
 
 void StandardizedNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
