@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "wd/kernels/rows.h"
 #include "wd/queue.h"
 
 namespace wd {
@@ -32,8 +33,7 @@ struct StandardizeArgs {
   std::int64_t rows = 0;
   int columns = 0, num_scaled = 0;
   const float* norm = nullptr;  // [num_scaled, 2]: {mean, deviation}
-  float* y = nullptr;           // [rows, columns], rows y_stride apart
-  std::int64_t y_stride = 0;
+  Rows<float> y;                // [rows, columns]
 };
 inline constexpr float kMostDeviations = 10.0f;
 
@@ -42,10 +42,8 @@ struct StandardizeBackwardArgs {
   std::int64_t rows = 0;
   int num_scaled = 0;
   const float* norm = nullptr;
-  const float* y = nullptr;  // rows y_stride apart
-  std::int64_t y_stride = 0;
-  float* grad = nullptr;  // rows grad_stride apart
-  std::int64_t grad_stride = 0;
+  Rows<const float> y;
+  Rows<float> grad;
 };
 
 // All enqueue. The moments of parts of the rows come first; the second function adds them.

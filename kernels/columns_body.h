@@ -58,14 +58,14 @@ WD_FN void standardize_number(const StandardizeArgs& args, std::int64_t item) {
   if (column < args.num_scaled)
     value =
         clamp((value - args.norm[2 * column]) / args.norm[2 * column + 1], -kMostDeviations, kMostDeviations);
-  args.y[row * args.y_stride + column] = value;
+  args.y[row][column] = value;
 }
 
 WD_FN void standardize_gradient(const StandardizeBackwardArgs& args, std::int64_t item) {
   const std::int64_t row = item / args.num_scaled;
   const int column = static_cast<int>(item % args.num_scaled);
-  const bool inside = abs(args.y[row * args.y_stride + column]) < kMostDeviations;
-  float& grad = args.grad[row * args.grad_stride + column];
+  const bool inside = abs(args.y[row][column]) < kMostDeviations;
+  float& grad = args.grad[row][column];
   grad = inside ? grad / args.norm[2 * column + 1] : 0.0f;
 }
 

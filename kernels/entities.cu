@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kObservers, 8) entities_of_unit(__grid_constan
                      args.found + (first + thread) * args.shape.slots(), Find());
     }
     meet(Place::current());
-    unstage_rows(features, width, n, Rows<float>{args.features, args.feature_stride}.from(first));
+    unstage_rows(features, width, n, args.features.from(first));
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "wd/kernels/rows.h"
 #include "wd/math.h"
 #include "wd/queue.h"
 #include "wd/spec.h"
@@ -106,8 +107,7 @@ struct EntitiesArgs {
   EntityShape shape;
   ObservationSource source;
   std::int64_t rows = 0;
-  float* features = nullptr;  // [rows, width()], rows feature_stride apart
-  std::int64_t feature_stride = 0;
+  Rows<float> features;           // [rows, width()]
   std::int32_t* found = nullptr;  // [rows, slots()]: the thing at each rank, or -1
 };
 
@@ -116,11 +116,9 @@ struct EntitiesBackwardArgs {
   EntityShape shape;
   ObservationSource source;  // of rows
   std::int64_t rows = 0;
-  const float* feature_grad = nullptr;  // [rows, width()], rows feature_stride apart
-  std::int64_t feature_stride = 0;
+  Rows<const float> feature_grad;  // [rows, width()]
   const std::int32_t* found = nullptr;
-  float* grad = nullptr;  // [rows, row_size], rows grad_stride apart, overwritten
-  std::int64_t grad_stride = 0;
+  Rows<float> grad;  // [rows, row_size], overwritten
   int row_size = 0;
 };
 
@@ -128,8 +126,7 @@ struct ThingsArgs {
   EntityShape shape;
   ObservationSource source;
   std::int64_t rows = 0;
-  float* things = nullptr;  // [rows, things(), thing_width()], each thing_stride wide
-  std::int64_t thing_stride = 0;
+  Rows<float> things;              // [rows * things(), thing_width()]
   std::uint8_t* exists = nullptr;  // [rows, things()]
 };
 
@@ -138,11 +135,9 @@ struct ThingsBackwardArgs {
   EntityShape shape;
   ObservationSource source;  // of rows
   std::int64_t rows = 0;
-  const float* thing_grad = nullptr;  // [rows, things(), thing_width()], each thing_stride wide
-  std::int64_t thing_stride = 0;
+  Rows<const float> thing_grad;  // [rows * things(), thing_width()]
   const std::uint8_t* exists = nullptr;
-  float* grad = nullptr;  // [rows, row_size], rows grad_stride apart
-  std::int64_t grad_stride = 0;
+  Rows<float> grad;  // [rows, row_size]
 };
 
 // All enqueue on CUDA.

@@ -172,7 +172,7 @@ WD_FN void write_features(const View& view, const EntityShape& shape, float* to,
 }
 
 WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
-  float* const to = args.features + row * args.feature_stride;
+  float* const to = args.features[row];
   std::int32_t* const found = args.found + row * args.shape.slots();
   with_view(args.source, row,
             [&](const auto& view) { write_features(view, args.shape, to, found, NearestInMemory()); });
@@ -205,8 +205,8 @@ WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, Si
 
 WD_FN void entities_row_backward(const EntitiesBackwardArgs& args, std::int64_t row) {
   const EntityShape& shape = args.shape;
-  float* const grad = args.grad + row * args.grad_stride;
-  const float* from = args.feature_grad + row * args.feature_stride;
+  float* const grad = args.grad[row];
+  const float* from = args.feature_grad[row];
   const std::int32_t* found = args.found + row * shape.slots();
   for (int k = 0; k < args.row_size; ++k) grad[k] = 0.0f;
   for (int r = 0; r < shape.num_own; ++r)
@@ -237,7 +237,7 @@ WD_FN void thing_of(const ThingsArgs& args, std::int64_t item) {
     kinds += shape.list[l].kinds;
   }
   const EntityListShape& list = shape.list[l];
-  float* const to = args.things + item * args.thing_stride;
+  float* const to = args.things[item];
   for (int f = 0; f < shape.thing_width(); ++f) to[f] = 0.0f;
   with_view(args.source, row, [&](const auto& view) {
     const int kind = list.kind.exist() ? static_cast<int>(view(list.kind, k)) : 0;
@@ -255,14 +255,14 @@ WD_FN void thing_of(const ThingsArgs& args, std::int64_t item) {
 // Item: a row, to whose gradient it adds.
 WD_FN void things_row_backward(const ThingsBackwardArgs& args, std::int64_t row) {
   const EntityShape& shape = args.shape;
-  float* const grad = args.grad + row * args.grad_stride;
+  float* const grad = args.grad[row];
   const std::uint8_t* exists = args.exists + row * shape.things();
-  const float* from = args.thing_grad + row * shape.things() * args.thing_stride;
+  const float* from = args.thing_grad[row * shape.things()];
   with_view(args.source, row, [&](const auto& view) {
     const SinCos frame = frame_of(view, shape);
     SinCos frame_grad{0.0f, 0.0f};
     for (int l = 0; l < shape.num_lists; ++l)
-      for (int k = 0; k < shape.list[l].count; ++k, ++exists, from += args.thing_stride)
+      for (int k = 0; k < shape.list[l].count; ++k, ++exists, from += args.thing_grad.stride)
         if (*exists != 0)
           add_entity_gradient(view, shape.list[l], frame, shape.half_distance, k, from, from + 2,
                               from + shape.thing_features_begin(), grad, frame_grad);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/columns.h"
+#include "wd/kernels/rows.h"
 #include "wd/math.h"
 
 namespace wd {
@@ -32,18 +33,15 @@ struct PerChoiceArgs {
   ColumnsView x;  // [rows, columns]
   std::int64_t rows = 0;
   const float* fixed = nullptr;  // [choices, features], or null
-  float* y = nullptr;            // [rows * choices, width], rows y_stride apart
-  std::int64_t y_stride = 0;
+  Rows<float> y;                 // [rows * choices, width]
 };
 
 // Writes the gradient of the observations.
 struct PerChoiceBackwardArgs {
   PerChoiceShape shape;
   std::int64_t rows = 0;
-  const float* y_grad = nullptr;  // [rows * choices, width], rows y_stride apart
-  std::int64_t y_stride = 0;
-  float* grad = nullptr;  // [rows, columns], rows grad_stride apart
-  std::int64_t grad_stride = 0;
+  Rows<const float> y_grad;  // [rows * choices, width]
+  Rows<float> grad;          // [rows, columns]
 };
 
 // Both enqueue.

@@ -12,9 +12,8 @@ WD_FN void per_choice_number(const PerChoiceArgs& args, std::int64_t item) {
   const int width = shape.width(), at = static_cast<int>(item % width);
   const std::int64_t described = item / width, row = described / shape.choices;
   const int choice = static_cast<int>(described % shape.choices), column = shape.column(choice, at);
-  args.y[described * args.y_stride + at] = column >= 0
-                                               ? column_number(args.x, row, column)
-                                               : args.fixed[choice * shape.features + at - shape.state()];
+  args.y[described][at] = column >= 0 ? column_number(args.x, row, column)
+                                      : args.fixed[choice * shape.features + at - shape.state()];
 }
 
 // Item: a column of a row.
@@ -22,15 +21,15 @@ WD_FN void per_choice_gradient(const PerChoiceBackwardArgs& args, std::int64_t i
   const PerChoiceShape& shape = args.shape;
   const std::int64_t row = item / shape.columns;
   const int column = static_cast<int>(item % shape.columns), behind = column - shape.first;
-  const float* const from = args.y_grad + row * shape.choices * args.y_stride;
-  float& grad = args.grad[row * args.grad_stride + column];
+  const Rows<const float> from = args.y_grad.from(row * shape.choices);
+  float& grad = args.grad[row][column];
   if (!shape.fixed && behind >= 0 && behind < shape.described()) {
-    grad = from[behind / shape.features * args.y_stride + shape.state() + behind % shape.features];
+    grad = from[behind / shape.features][shape.state() + behind % shape.features];
     return;
   }
   const int at = shape.fixed || behind < 0 ? column : column - shape.described();
   float sum = 0.0f;
-  for (int i = 0; i < shape.choices; ++i) sum += from[i * args.y_stride + at];
+  for (int i = 0; i < shape.choices; ++i) sum += from[i][at];
   grad = sum;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "wd/kernels/rows.h"
 #include "wd/math.h"
 #include "wd/queue.h"
 
@@ -26,26 +27,22 @@ struct PoolShape {
 struct PoolArgs {
   PoolShape shape;
   std::int64_t rows = 0;
-  const float* embedding = nullptr;  // [rows, N, E + H], of which each is embedding_stride wide
-  std::int64_t embedding_stride = 0;
+  Rows<const float> embedding;           // [rows * N, E + H]
   const std::uint8_t* exists = nullptr;  // [rows, N]
   float* weight = nullptr;               // [rows, H, N]
   std::int32_t* largest = nullptr;       // [rows, E]: the thing with the maximum, or -1
-  float* pooled = nullptr;               // [rows, columns()], rows pooled_stride apart
-  std::int64_t pooled_stride = 0;
+  Rows<float> pooled;                    // [rows, columns()]
 };
 
 struct PoolBackwardArgs {
   PoolShape shape;
   std::int64_t rows = 0;
-  const float* embedding = nullptr;
-  std::int64_t embedding_stride = 0;
+  Rows<const float> embedding;
   const std::uint8_t* exists = nullptr;
   const float* weight = nullptr;
   const std::int32_t* largest = nullptr;
-  const float* pooled_grad = nullptr;  // [rows, columns()], rows pooled_stride apart
-  std::int64_t pooled_stride = 0;
-  float* grad = nullptr;  // [rows, N, E + H], each embedding_stride wide, overwritten
+  Rows<const float> pooled_grad;  // [rows, columns()]
+  Rows<float> grad;               // [rows * N, E + H], overwritten
 };
 
 // All enqueue on CUDA. Forward: attention_weights(), then pool(). The two backward passes write different

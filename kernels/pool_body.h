@@ -26,14 +26,14 @@ WD_FN int count_existing(const std::uint8_t* exists, int things) {
 WD_FN void attention_weights_of(const PoolArgs& args, std::int64_t item) {
   const PoolShape& shape = args.shape;
   const std::int64_t row = item / shape.heads, head = item % shape.heads;
-  const float* const score = args.embedding + row * shape.things * args.embedding_stride + shape.width + head;
+  const Rows<const float> score = args.embedding.from(row * shape.things).column(shape.width + head);
   const std::uint8_t* const exists = args.exists + row * shape.things;
   float* const weight = args.weight + item * shape.things;
   float most = -__builtin_inff(), sum = 0.0f;
   for (int j = 0; j < shape.things; ++j)
-    if (exists[j] != 0) most = max(most, score[j * args.embedding_stride]);
+    if (exists[j] != 0) most = max(most, *score[j]);
   for (int j = 0; j < shape.things; ++j) {
-    weight[j] = exists[j] != 0 ? exp(score[j * args.embedding_stride] - most) : 0.0f;
+    weight[j] = exists[j] != 0 ? exp(*score[j] - most) : 0.0f;
     sum += weight[j];
   }
   const float scale = sum > 0.0f ? 1.0f / sum : 0.0f;
@@ -47,7 +47,7 @@ WD_FN void pool_piece(const PoolArgs& args, std::int64_t item) {
   const std::int64_t row = item / pieces;
   const int piece = static_cast<int>(item % pieces), kind = piece / each, begin = piece % each * kPoolColumns;
   const int n = min(kPoolColumns, shape.width - begin);
-  const float* const embedding = args.embedding + row * shape.things * args.embedding_stride + begin;
+  const Rows<const float> embedding = args.embedding.from(row * shape.things).column(begin);
   const std::uint8_t* const exists = args.exists + row * shape.things;
   float result[kPoolColumns] = {};
   if (shape.max && kind == (shape.mean ? 1 : 0)) {
@@ -55,7 +55,7 @@ WD_FN void pool_piece(const PoolArgs& args, std::int64_t item) {
     for (int c = 0; c < n; ++c) largest[c] = -1;
     for (int j = 0; j < shape.things; ++j) {
       if (exists[j] == 0) continue;
-      const float* const e = embedding + j * args.embedding_stride;
+      const float* const e = embedding[j];
       for (int c = 0; c < n; ++c) {
         if (largest[c] >= 0 && !(e[c] > result[c])) continue;
         result[c] = e[c];
@@ -72,11 +72,11 @@ WD_FN void pool_piece(const PoolArgs& args, std::int64_t item) {
     for (int j = 0; j < shape.things; ++j) {
       if (exists[j] == 0) continue;
       const float factor = is_mean ? share : weight[j];
-      const float* const e = embedding + j * args.embedding_stride;
+      const float* const e = embedding[j];
       for (int c = 0; c < n; ++c) result[c] = fma(factor, e[c], result[c]);
     }
   }
-  float* const to = args.pooled + row * args.pooled_stride + kind * shape.width + begin;
+  float* const to = args.pooled[row] + kind * shape.width + begin;
   for (int c = 0; c < n; ++c) to[c] = result[c];
 }
 
@@ -84,22 +84,21 @@ WD_FN void pool_piece(const PoolArgs& args, std::int64_t item) {
 WD_FN void attention_backward_of(const PoolBackwardArgs& args, std::int64_t item) {
   const PoolShape& shape = args.shape;
   const std::int64_t row = item / shape.heads, head = item % shape.heads;
-  const std::int64_t first = row * shape.things * args.embedding_stride;
+  const Rows<const float> embedding = args.embedding.from(row * shape.things);
   const float* const weight = args.weight + item * shape.things;
-  const float* const of_head =
-      args.pooled_grad + row * args.pooled_stride + shape.heads_begin() + head * shape.width;
-  float* const grad = args.grad + first + shape.width + head;
+  const float* const of_head = args.pooled_grad[row] + shape.heads_begin() + head * shape.width;
+  const Rows<float> grad = args.grad.from(row * shape.things).column(shape.width + head);
   float mean = 0.0f;
   for (int j = 0; j < shape.things; ++j) {
-    const float* const e = args.embedding + first + j * args.embedding_stride;
+    const float* const e = embedding[j];
     float along = 0.0f;
     if (weight[j] > 0.0f)
       for (int c = 0; c < shape.width; ++c) along = fma(of_head[c], e[c], along);
-    grad[j * args.embedding_stride] = along;
+    *grad[j] = along;
     mean = fma(weight[j], along, mean);
   }
   for (int j = 0; j < shape.things; ++j) {
-    float& g = grad[j * args.embedding_stride];
+    float& g = *grad[j];
     g = weight[j] * (g - mean);
   }
 }
@@ -109,11 +108,11 @@ WD_FN void pool_backward_of(const PoolBackwardArgs& args, std::int64_t item) {
   const PoolShape& shape = args.shape;
   const std::int64_t row = item / shape.things;
   const int j = static_cast<int>(item % shape.things), E = shape.width;
-  float* const grad = args.grad + item * args.embedding_stride;
+  float* const grad = args.grad[item];
   for (int c = 0; c < E; ++c) grad[c] = 0.0f;
   const std::uint8_t* const exists = args.exists + row * shape.things;
   if (exists[j] == 0) return;
-  const float* from = args.pooled_grad + row * args.pooled_stride;
+  const float* from = args.pooled_grad[row];
   if (shape.mean) {
     const float share = 1.0f / static_cast<float>(count_existing(exists, shape.things));
     for (int c = 0; c < E; ++c) grad[c] = share * from[c];

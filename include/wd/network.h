@@ -26,8 +26,8 @@ struct Layer {
   std::vector<at::Tensor>
       further;  // the weights [out, size] of input parts behind the first, in a first layer
 };
-// Draws the first weights of a layer on the CPU, with the same bits on every processor. `gain` multiplies
-// orthogonal weights; `number` tells layers apart that are drawn with one seed.
+// Draws the first weights of a layer, for all its inputs, on the CPU with the same bits on every processor.
+// `gain` multiplies orthogonal weights; `number` tells layers apart that are drawn with one seed.
 void initialize_layer(const Layer& layer, InitMethod method, double gain, std::uint64_t seed, int number);
 
 // The input of a network for some rows.

@@ -20,11 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using StatusJson = nlohmann::ordered_json;
-
-double number_in(const StatusJson& row, const std::string& name) {
-  const auto found = row.is_object() ? row.find(name) : row.end();
-  return row.is_object() && found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
-}
+using run_report::number_in;
 
 double setting_number(const StatusView& now, const std::string& path) {
   double value = 0.0;

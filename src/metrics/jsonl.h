@@ -1,7 +1,7 @@
 // jsonl.h: metrics.jsonl: one JSON object per line, each written when append() returns.
 #pragma once
 
-#include "src/base/files.h"
+#include "src/metrics/growing_file.h"
 #include "wd/metrics.h"
 
 namespace wd {
@@ -9,21 +9,10 @@ namespace wd {
 // {"iteration":1,...}\n
 std::string json_line(const MetricsRow& row);
 
-class MetricsFile {
+class MetricsFile : public GrowingFile {
  public:
-  // Creates the file. Throws std::runtime_error, also if the file exists.
-  explicit MetricsFile(const std::filesystem::path& path);
-  // Continues a file, truncated to `size`; creates it if it does not exist. Throws std::runtime_error.
-  MetricsFile(const std::filesystem::path& path, std::uint64_t size);
-
-  std::uint64_t size() const { return size_; }
-
-  // Throws std::runtime_error if writing fails; a partly written line is removed.
-  void append(const MetricsRow& row);
-
- private:
-  File file_;
-  std::uint64_t size_ = 0;
+  using GrowingFile::GrowingFile;
+  void append(const MetricsRow& row) { append_part(json_line(row)); }
 };
 
 }  // namespace wd

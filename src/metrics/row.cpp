@@ -19,10 +19,8 @@ MetricsRow::MetricsRow(const StepCounts& counts) : counts_(counts) {
 
 void MetricsRow::add(std::string_view name, double value) {
   static_cast<void>(reduce_of(name));
-  WD_CHECK(std::all_of(name.begin(), name.end(), is_metric_character), "metric '", name,
-           "' is not a metric's name");
-  const bool taken =
-      std::any_of(values_.begin(), values_.end(), [name](const auto& one) { return one.first == name; });
+  WD_CHECK(std::ranges::all_of(name, is_metric_character), "metric '", name, "' is not a metric's name");
+  const bool taken = std::ranges::any_of(values_, [name](const auto& one) { return one.first == name; });
   WD_CHECK(!taken, "metric '", name, "' is in this row already");
   values_.emplace_back(name, value);
 }

@@ -3,7 +3,6 @@
 // Summary { repeated Value value = 1; }   Value { string tag = 1; float simple_value = 2; }
 #include "src/metrics/tensorboard.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,15 +100,12 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-EventFile::EventFile(const std::filesystem::path& folder)
-    : file_(event_path(folder), O_WRONLY | O_CREAT | O_EXCL | O_APPEND) {
+EventFile::EventFile(const std::filesystem::path& folder) : GrowingFile(event_path(folder)) {
   append_version();
 }
 
-EventFile::EventFile(const std::filesystem::path& path, std::uint64_t size)
-    : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn), size_(std::min(size, file_.size())) {
-  file_.truncate(size_);
-  if (size_ == 0) append_version();
+EventFile::EventFile(const std::filesystem::path& path, std::uint64_t bytes) : GrowingFile(path, bytes) {
+  if (size() == 0) append_version();
 }
 
 void EventFile::append_version() {
@@ -132,13 +128,7 @@ void EventFile::append_record(std::string_view event) {
   put_raw(record, masked(crc32c(record)));
   record += event;
   put_raw(record, masked(crc32c(event)));
-  try {
-    file_.write(bytes_of(record));
-  } catch (const std::runtime_error&) {
-    file_.truncate(size_);
-    throw;
-  }
-  size_ += record.size();
+  append_part(record);
 }
 
 }  // namespace wd

@@ -1,7 +1,7 @@
 // tensorboard.h: writes an event file for TensorBoard, without protobuf.
 #pragma once
 
-#include "src/base/files.h"
+#include "src/metrics/growing_file.h"
 #include "wd/metrics.h"
 
 namespace wd {
@@ -11,26 +11,19 @@ std::uint32_t crc32c(std::string_view bytes);
 
 inline constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
 
-class EventFile {
+class EventFile : public GrowingFile {
  public:
   // Creates events.out.tfevents.TIME.HOST.PID.COUNT in the folder. Throws std::runtime_error.
   explicit EventFile(const std::filesystem::path& folder);
-  // Continues a file, truncated to `size`; creates it if it does not exist. Throws std::runtime_error.
-  EventFile(const std::filesystem::path& path, std::uint64_t size);
+  // Continues a file, truncated to `bytes`; creates it if it does not exist. Throws std::runtime_error.
+  EventFile(const std::filesystem::path& path, std::uint64_t bytes);
 
-  std::string name() const { return file_.path().filename().string(); }
-  std::uint64_t size() const { return size_; }
-
-  // Writes one point per finite value, at step env_steps. Throws std::runtime_error if writing fails; a
-  // partly written record is removed.
+  // Writes one point per finite value, at step env_steps.
   void append(const MetricsRow& row);
 
  private:
   void append_version();
   void append_record(std::string_view event);
-
-  File file_;
-  std::uint64_t size_ = 0;
 };
 
 }  // namespace wd

@@ -35,23 +35,24 @@ void each(float* value, std::int64_t n, F f) {
   });
 }
 
-template <typename F>
+template <bool kRounds>
+float rounded(float v) {
+  return kRounds ? round_to_bfloat16(v) : v;
+}
+
+template <typename F, bool kBf16>
 constexpr ActivationFunctions functions = {
     F::kFused,
-    [](float* x, std::int64_t n) { each(x, n, [](float v, std::int64_t) { return F::value(v); }); },
-    [](const float* activated, float* grad, std::int64_t n) {
-      each(grad, n, [=](float g, std::int64_t i) { return derive(F::kDerivative, g, activated[i]); });
-    },
     [](float* x, std::int64_t n) {
       each(x, n, [](float v, std::int64_t) {
-        return round_to_bfloat16(F::value(F::kFused ? v : round_to_bfloat16(v)));
+        constexpr bool kRounds = kBf16 && !F::kFused;
+        return rounded<kBf16>(F::value(rounded<kRounds>(v)));
       });
     },
     [](const float* activated, float* grad, std::int64_t n) {
       each(grad, n, [=](float g, std::int64_t i) {
-        const float of_sum = derive(F::kDerivative, round_to_bfloat16(g), activated[i]);
-        return F::kDerivative == Derivative::kRelu ? of_sum
-                                                   : round_to_bfloat16(of_sum);  // ReLU rounds nothing
+        constexpr bool kRounds = kBf16 && F::kDerivative != Derivative::kRelu;  // ReLU gives no new number
+        return rounded<kRounds>(derive(F::kDerivative, rounded<kBf16>(g), activated[i]));
       });
     },
     F::forward_gpu,
@@ -60,10 +61,11 @@ constexpr ActivationFunctions functions = {
 
 }  // namespace
 
-const ActivationFunctions& functions_of(Activation activation) {
-  static constexpr const ActivationFunctions* kAll[] = {&functions<Relu>, &functions<Tanh>};
+const ActivationFunctions& functions_of(Activation activation, Precision precision) {
+  static constexpr const ActivationFunctions* kAll[][2] = {{&functions<Relu, false>, &functions<Relu, true>},
+                                                           {&functions<Tanh, false>, &functions<Tanh, true>}};
   static_assert(std::size(kAll) == std::size(kActivationNames));
-  return *kAll[activation];
+  return *kAll[activation][precision == kBf16];
 }
 
 }  // namespace wd

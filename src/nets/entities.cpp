@@ -9,7 +9,10 @@
 #include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/nets/standardized.h"
+#include "src/nets/values.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -125,13 +128,8 @@ std::int64_t EntityReader::rows_of(const at::Tensor& observation) const {
 }
 
 ObservationSource EntityReader::source_of(const at::Tensor& observation) const {
-  ObservationSource source;
-  if (observation.scalar_type() == at::kFloat) {
-    source.floats = observation.const_data_ptr<float>();
-  } else {
-    source.halves = static_cast<const std::uint16_t*>(observation.const_data_ptr());
-  }
-  source.stride = observation.stride(0);
+  const ColumnsView view = columns_view(observation);
+  ObservationSource source{.floats = view.floats, .halves = view.halves, .stride = view.stride};
   if (!reads_tables()) return source;
   source.agents = all_agents_;
   source.rows_per_unit = rows_per_unit_;
@@ -144,8 +142,7 @@ void EntityReader::read(const at::Tensor& observation, const at::Tensor& feature
   entities(current_queue(device_), {.shape = shape_,
                                     .source = source_of(observation),
                                     .rows = rows_of(observation),
-                                    .features = features.mutable_data_ptr<float>(),
-                                    .feature_stride = features.stride(0),
+                                    .features = wd::rows_of<float>(features),
                                     .found = found.mutable_data_ptr<std::int32_t>()});
 }
 
@@ -163,22 +160,21 @@ PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
 }  // namespace
 
 // Of the memory for pooling, nothing is defined if there is none.
-struct EntitiesNetwork::Memory final : Workspace {
+struct EntitiesNetwork::Memory final : InnerMemory {
   at::Tensor features;                    // [rows, width of the entities, then of what is pooled]
   at::Tensor found;                       // [rows, slots] int32
   at::Tensor feature_grad;                // as features, if there are gradients
   at::Tensor things, exists;              // [rows * things, width of a thing], [rows * things] uint8
   at::Tensor weight, largest;             // [rows, heads, things], [rows, embedding] int32
   at::Tensor embedding_grad, thing_grad;  // [rows * things, outputs of the encoder, or width of a thing]
-  std::unique_ptr<Workspace> inner, encoder;
+  std::shared_ptr<Workspace> encoder;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     const auto& working = static_cast<const Memory&>(scratch);
-    auto rows = std::make_unique<Memory>();
+    auto rows = std::make_unique<Memory>(working);
     rows->features = features.narrow(0, first, n);
     rows->found = found.narrow(0, first, n);
-    rows->feature_grad = working.feature_grad;
     rows->inner = inner->view(first, n, *working.inner);
     rows->output = rows->inner->output;
     if (!encoder) return rows;
@@ -187,8 +183,6 @@ struct EntitiesNetwork::Memory final : Workspace {
     rows->exists = exists.narrow(0, first * each, n * each);
     rows->weight = weight.narrow(0, first, n);
     rows->largest = largest.narrow(0, first, n);
-    rows->embedding_grad = working.embedding_grad;
-    rows->thing_grad = working.thing_grad;
     rows->encoder = encoder->view(first * each, n * each, *working.encoder);
     return rows;
   }
@@ -209,7 +203,7 @@ InputPart EntitiesNetwork::encoder_part(const PolicyLayout& layout, const ModelS
 
 EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
                                  const PolicyLayout& layout, const ModelSettings& model, Device device)
-    : inner_(std::move(inner)),
+    : WrappingNetwork(std::move(inner)),
       encoder_(std::move(encoder)),
       reader_(layout, model, device),
       shape_(reader_.shape()),
@@ -235,10 +229,8 @@ void EntitiesNetwork::parameters_changed() {
 std::vector<NamedTensor> EntitiesNetwork::hidden_parameters() const {
   std::vector<NamedTensor> named;
   if (encoder_) {
-    for (const NamedTensor& tensor : encoder_->hidden_parameters())
+    for (const NamedTensor& tensor : parameters_with_head(*encoder_))
       named.push_back({concat("entities.", tensor.name), tensor.tensor});
-    named.push_back({"entities.head.weight", encoder_->head()->weight});
-    named.push_back({"entities.head.bias", encoder_->head()->bias});
   }
   for (NamedTensor& tensor : inner_->hidden_parameters()) named.push_back(std::move(tensor));
   return named;
@@ -298,10 +290,6 @@ NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memor
   return inner;
 }
 
-at::Tensor EntitiesNetwork::latent(const Workspace& workspace) const {
-  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
-}
-
 void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& observation = input.parts[0];
@@ -317,21 +305,17 @@ void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t 
   things(queue, {.shape = shape_,
                  .source = source,
                  .rows = n,
-                 .things = memory.things.mutable_data_ptr<float>(),
-                 .thing_stride = memory.things.stride(0),
+                 .things = rows_of<float>(memory.things),
                  .exists = memory.exists.mutable_data_ptr<std::uint8_t>()});
   encoder_->forward({.parts = {memory.things.narrow(0, 0, n * pool_.things)}, .state = {}, .restarted = {}},
                     *memory.encoder);
-  const at::Tensor& embedding = memory.encoder->output;
   const PoolArgs args{.shape = pool_,
                       .rows = n,
-                      .embedding = embedding.const_data_ptr<float>(),
-                      .embedding_stride = embedding.stride(0),
+                      .embedding = rows_of<const float>(memory.encoder->output),
                       .exists = memory.exists.const_data_ptr<std::uint8_t>(),
                       .weight = memory.weight.mutable_data_ptr<float>(),
                       .largest = memory.largest.mutable_data_ptr<std::int32_t>(),
-                      .pooled = memory.features.mutable_data_ptr<float>() + shape_.width(),
-                      .pooled_stride = memory.features.stride(0)};
+                      .pooled = rows_of<float>(memory.features).column(shape_.width())};
   if (pool_.heads > 0) attention_weights(queue, args);
   pool(queue, args);
 }
@@ -339,18 +323,15 @@ void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t 
 void EntitiesNetwork::pool_backward(const ObservationSource& source, std::int64_t n, Memory& memory,
                                     Gradient* gradient, const at::Tensor& row_grad) const {
   const Queue queue = current_queue(device_);
-  const at::Tensor& embedding = memory.encoder->output;
   const std::int64_t things = n * pool_.things;
   const PoolBackwardArgs args{.shape = pool_,
                               .rows = n,
-                              .embedding = embedding.const_data_ptr<float>(),
-                              .embedding_stride = embedding.stride(0),
+                              .embedding = rows_of<const float>(memory.encoder->output),
                               .exists = memory.exists.const_data_ptr<std::uint8_t>(),
                               .weight = memory.weight.const_data_ptr<float>(),
                               .largest = memory.largest.const_data_ptr<std::int32_t>(),
-                              .pooled_grad = memory.feature_grad.const_data_ptr<float>() + shape_.width(),
-                              .pooled_stride = memory.feature_grad.stride(0),
-                              .grad = memory.embedding_grad.mutable_data_ptr<float>()};
+                              .pooled_grad = rows_of<const float>(memory.feature_grad).column(shape_.width()),
+                              .grad = rows_of<float>(memory.embedding_grad)};
   if (pool_.heads > 0) attention_backward(queue, args);
   wd::pool_backward(queue, args);
   const std::array<at::Tensor, 1> thing_grads = {row_grad.defined() ? memory.thing_grad : at::Tensor()};
@@ -360,11 +341,9 @@ void EntitiesNetwork::pool_backward(const ObservationSource& source, std::int64_
   things_backward(queue, {.shape = shape_,
                           .source = source,
                           .rows = n,
-                          .thing_grad = memory.thing_grad.const_data_ptr<float>(),
-                          .thing_stride = memory.thing_grad.stride(0),
+                          .thing_grad = rows_of<const float>(memory.thing_grad),
                           .exists = memory.exists.const_data_ptr<std::uint8_t>(),
-                          .grad = row_grad.mutable_data_ptr<float>(),
-                          .grad_stride = row_grad.stride(0)});
+                          .grad = rows_of<float>(row_grad)});
 }
 
 void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
@@ -385,11 +364,9 @@ void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& outp
     entities_backward(current_queue(device_), {.shape = shape_,
                                                .source = source,
                                                .rows = n,
-                                               .feature_grad = memory.feature_grad.const_data_ptr<float>(),
-                                               .feature_stride = memory.feature_grad.stride(0),
+                                               .feature_grad = rows_of<const float>(memory.feature_grad),
                                                .found = memory.found.const_data_ptr<std::int32_t>(),
-                                               .grad = row_grad.mutable_data_ptr<float>(),
-                                               .grad_stride = row_grad.stride(0),
+                                               .grad = rows_of<float>(row_grad),
                                                .row_size = static_cast<int>(input.parts[0].size(1))});
   if (encoder_) pool_backward(source, n, memory, sums != nullptr ? sums->encoder.get() : nullptr, row_grad);
 }

@@ -6,7 +6,7 @@
 
 #include "kernels/entities.h"
 #include "kernels/pool.h"
-#include "wd/network.h"
+#include "src/nets/wrapping.h"
 
 namespace wd {
 
@@ -34,7 +34,7 @@ class EntityReader {
   at::Tensor agent_;                        // [A] int32: ids of the policy's agents, in a table
 };
 
-class EntitiesNetwork final : public Network {
+class EntitiesNetwork final : public WrappingNetwork {
  public:
   // The part of the input that a network reads instead of the observation.
   static InputPart part(const PolicyLayout& layout, const ModelSettings& model);
@@ -49,8 +49,6 @@ class EntitiesNetwork final : public Network {
   // Its outputs: an embedding, then a score for each head of attention.
   static int encoder_outputs(const ModelSettings& model) { return model.embedding + model.attention; }
 
-  int outputs() const override { return inner_->outputs(); }
-  int state_size() const override { return inner_->state_size(); }
   // The encoder's parameters come first.
   std::int64_t num_parameters() const override { return encoder_size() + inner_->num_parameters(); }
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
@@ -62,7 +60,7 @@ class EntitiesNetwork final : public Network {
   int latent_size() const override { return inner_->latent_size(); }
   // Of tables: rows of observations are features' own size, and pooled embeddings depend on parameters.
   int feature_size() const override { return reader_.reads_tables() && !encoder_ ? shape_.width() : 0; }
-  at::Tensor latent(const Workspace& workspace) const override;
+  at::Tensor latent(const Workspace& workspace) const override { return inner_->latent(inner_of(workspace)); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
@@ -90,7 +88,7 @@ class EntitiesNetwork final : public Network {
   void pool_backward(const ObservationSource& source, std::int64_t n, Memory& memory, Gradient* gradient,
                      const at::Tensor& row_grad) const;
 
-  std::unique_ptr<Network> inner_, encoder_;
+  std::unique_ptr<Network> encoder_;
   EntityReader reader_;
   const EntityShape& shape_;
   PoolShape pool_;

@@ -85,17 +85,25 @@ at::Tensor orthonormal(std::int64_t n, std::int64_t m, std::uint64_t seed, int l
 }  // namespace
 
 void initialize_layer(const Layer& layer, InitMethod method, double gain, std::uint64_t seed, int number) {
-  const std::int64_t out = layer.weight.size(0), in = layer.weight.size(1);
+  std::vector<at::Tensor> parts = {layer.weight};
+  parts.insert(parts.end(), layer.further.begin(), layer.further.end());
+  const at::Tensor weight = at::cat(parts, 1);
+  const std::int64_t out = weight.size(0), in = weight.size(1);
   layer.bias.zero_();
   if (method == kOrthogonal) {
     const at::Tensor rows = orthonormal(std::min(out, in), std::max(out, in), seed, number);
-    layer.weight.copy_((out < in ? rows : rows.t()) * gain);
-    return;
+    weight.copy_((out < in ? rows : rows.t()) * gain);
+  } else {
+    const double fan = static_cast<double>(method == kXavier ? in + out : in);
+    const double bound = wd::sqrt((method == kXavier ? 6.0 : 1.0) / fan);
+    weight.copy_(uniform(out * in, bound, seed, number, kWeight).view({out, in}));
+    if (method == kTorchDefault) layer.bias.copy_(uniform(out, bound, seed, number, kBias));
   }
-  const double fan = static_cast<double>(method == kXavier ? in + out : in);
-  const double bound = wd::sqrt((method == kXavier ? 6.0 : 1.0) / fan);
-  layer.weight.copy_(uniform(out * in, bound, seed, number, kWeight).view({out, in}));
-  if (method == kTorchDefault) layer.bias.copy_(uniform(out, bound, seed, number, kBias));
+  std::int64_t column = 0;
+  for (const at::Tensor& part : parts) {
+    part.copy_(weight.narrow(1, column, part.size(1)));
+    column += part.size(1);
+  }
 }
 
 }  // namespace wd

@@ -93,25 +93,30 @@ Key key_of(const Product& p, cublasComputeType_t compute) {
           p.bias_step()};
 }
 
+// What cuBLASLt makes, and what is freed with this object.
+template <typename Handle, cublasStatus_t (*destroy)(Handle)>
+struct Owned {
+  Handle handle = nullptr;
+
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (handle != nullptr) destroy(handle);
+  }
+};
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+
 // The descriptors and the algorithms of one product.
 struct Plan {
-  cublasLtMatmulDesc_t product = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+  Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
+  Layout a, b, d;
   std::vector<cublasLtMatmulAlgo_t> algorithms;  // best first, in cuBLASLt's opinion
   Candidates candidates;                         // their order by measured time
 
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  ~Plan() {
-    for (const cublasLtMatrixLayout_t layout : {a, b, d})
-      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
-    if (product != nullptr) cublasLtMatmulDescDestroy(product);
-  }
-
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    check(cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof(value)),
+    check(cublasLtMatmulDescSetAttribute(product.handle, attribute, &value, sizeof(value)),
           "cublasLtMatmulDescSetAttribute");
   }
 };
@@ -123,60 +128,38 @@ bool is_refusal(cublasStatus_t status) {
 }
 
 // The key without the number of the device, which may be another one in another process, but with what
-// numbers the algorithms. `what`: the kind of choice.
-std::string text_of(const char* what, const Key& key) {
+// numbers the algorithms.
+std::string text_of(const Key& key) {
   std::string text =
-      concat(what, ' ', gpu_name(static_cast<int>(key[0])), " cuBLASLt ", cublasLtGetVersion());
+      concat("product ", gpu_name(static_cast<int>(key[0])), " cuBLASLt ", cublasLtGetVersion());
   for (std::size_t k = 1; k < key.size(); ++k) text += concat(k == 1 ? " " : ",", key[k]);
   return text;
 }
 
-void lay_out(cublasLtMatrixLayout_t& layout, const at::Tensor& tensor, std::int64_t rows,
-             std::int64_t columns, std::int64_t matrices) {
-  check(cublasLtMatrixLayoutCreate(&layout, type_of(tensor), static_cast<std::uint64_t>(rows),
+void lay_out(Layout& layout, const at::Tensor& tensor, std::int64_t rows, std::int64_t columns,
+             std::int64_t matrices) {
+  check(cublasLtMatrixLayoutCreate(&layout.handle, type_of(tensor), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), tensor.stride(-2)),
         "cublasLtMatrixLayoutCreate");
   if (matrices == 1) return;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
-    check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof(value)),
+    check(cublasLtMatrixLayoutSetAttribute(layout.handle, attribute, &value, sizeof(value)),
           "cublasLtMatrixLayoutSetAttribute");
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(matrices));
   set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step_of(tensor));
 }
 
-// The criteria of the search for an algorithm.
-class Preference {
- public:
-  Preference() { check(cublasLtMatmulPreferenceCreate(&handle_), "cublasLtMatmulPreferenceCreate"); }
-  ~Preference() { cublasLtMatmulPreferenceDestroy(handle_); }
-  Preference(const Preference&) = delete;
-  Preference& operator=(const Preference&) = delete;
-
-  template <typename T>
-  void set(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
-    check(cublasLtMatmulPreferenceSetAttribute(handle_, attribute, &value, sizeof(value)),
-          "cublasLtMatmulPreferenceSetAttribute");
-  }
-  cublasLtMatmulPreference_t get() const { return handle_; }
-
- private:
-  cublasLtMatmulPreference_t handle_ = nullptr;
-};
-
 // The products of one stream.
 struct Products {
-  cublasLtHandle_t handle = nullptr;
+  Owned<cublasLtHandle_t, cublasLtDestroy> cublas;
   cublasComputeType_t of_floats = CUBLAS_COMPUTE_32F;
   at::Tensor workspace;  // [kWorkspaceBytes]
   std::map<Key, Plan> plans;
 
-  ~Products() {
-    plans.clear();
-    if (handle != nullptr) cublasLtDestroy(handle);
+  cublasComputeType_t compute(const Product& p) const {
+    return type_of(p.a.tensor) == CUDA_R_32F ? of_floats : CUBLAS_COMPUTE_32F;
   }
-
-  Key key(const Product& product) const;
   void make(const Product& product, Plan& plan);
   Plan& plan_of(const Product& product);
   std::optional<double> seconds_of(const Product& product, Plan& plan, std::size_t algorithm);
@@ -185,14 +168,8 @@ struct Products {
   void run(const Product& product);
 };
 
-Key Products::key(const Product& p) const {
-  return key_of(p, type_of(p.a.tensor) == CUDA_R_32F ? of_floats : CUBLAS_COMPUTE_32F);
-}
-
 void Products::make(const Product& p, Plan& plan) {
-  const bool floats = type_of(p.a.tensor) == CUDA_R_32F;
-  check(cublasLtMatmulDescCreate(&plan.product, floats ? of_floats : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "cublasLtMatmulDescCreate");
+  check(cublasLtMatmulDescCreate(&plan.product.handle, compute(p), CUDA_R_32F), "cublasLtMatmulDescCreate");
   const auto operation = [](const Operand& x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   plan.set(CUBLASLT_MATMUL_DESC_TRANSA, operation(p.a));
   plan.set(CUBLASLT_MATMUL_DESC_TRANSB, operation(p.b));
@@ -207,28 +184,34 @@ void Products::make(const Product& p, Plan& plan) {
   lay_out(plan.b, p.b.tensor, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, matrices);
   lay_out(plan.d, p.d, p.m, p.n, matrices);
 
-  Preference preference;
-  preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
+  // The criteria of the search for an algorithm.
+  Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
+  check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate");
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value, sizeof(value)),
+          "cublasLtMatmulPreferenceSetAttribute");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
   const auto aligned = [](const at::Tensor& x) { return static_cast<std::uint32_t>(alignment_of(x)); };
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(p.a.tensor));
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(p.b.tensor));
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(p.d));
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned(p.d));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(p.a.tensor));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(p.b.tensor));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(p.d));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned(p.d));
   std::array<cublasLtMatmulHeuristicResult_t, kAlgorithms> results{};
   int count = 0;
-  const cublasStatus_t found =
-      cublasLtMatmulAlgoGetHeuristic(handle, plan.product, plan.a, plan.b, plan.d, plan.d, preference.get(),
-                                     kAlgorithms, results.data(), &count);
+  const cublasStatus_t found = cublasLtMatmulAlgoGetHeuristic(
+      cublas.handle, plan.product.handle, plan.a.handle, plan.b.handle, plan.d.handle, plan.d.handle,
+      preference.handle, kAlgorithms, results.data(), &count);
   if (!is_refusal(found)) check(found, "cublasLtMatmulAlgoGetHeuristic");
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
     if (results[k].state == CUBLAS_STATUS_SUCCESS) plan.algorithms.push_back(results[k].algo);
-  plan.candidates = timed_algorithms::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
+  plan.candidates = timed_algorithms::of(text_of(key_of(p, compute(p))), plan.algorithms.size(), [&] {
     return Candidates(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
   });
 }
 
 Plan& Products::plan_of(const Product& p) {
-  const auto [at, is_new] = plans.try_emplace(key(p));
+  const auto [at, is_new] = plans.try_emplace(key_of(p, compute(p)));
   if (is_new) make(p, at->second);
   return at->second;
 }
@@ -238,10 +221,11 @@ bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
   if (p.bias != nullptr) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->const_data_ptr());
   const float alpha = 1.0f, beta = p.add ? 1.0f : 0.0f;
   void* const d = p.d.mutable_data_ptr();
-  const cublasStatus_t status = cublasLtMatmul(
-      handle, plan.product, &alpha, p.a.tensor.const_data_ptr(), plan.a, p.b.tensor.const_data_ptr(), plan.b,
-      &beta, d, plan.d, d, plan.d, &plan.algorithms[algorithm], workspace.mutable_data_ptr(), kWorkspaceBytes,
-      static_cast<cudaStream_t>(current_queue(device_holding(p.d)).stream));
+  const cublasStatus_t status =
+      cublasLtMatmul(cublas.handle, plan.product.handle, &alpha, p.a.tensor.const_data_ptr(), plan.a.handle,
+                     p.b.tensor.const_data_ptr(), plan.b.handle, &beta, d, plan.d.handle, d, plan.d.handle,
+                     &plan.algorithms[algorithm], workspace.mutable_data_ptr(), kWorkspaceBytes,
+                     static_cast<cudaStream_t>(current_queue(device_holding(p.d)).stream));
   if (is_refusal(status)) return false;
   check(status, "cublasLtMatmul");
   return true;
@@ -280,7 +264,7 @@ void Products::run(const Product& p) {
 class CudaLinear final : public GpuLinear {
  public:
   CudaLinear(at::Device device, bool tf32) {
-    check(cublasLtCreate(&products_.handle), "cublasLtCreate");
+    check(cublasLtCreate(&products_.cublas.handle), "cublasLtCreate");
     if (tf32) products_.of_floats = CUBLAS_COMPUTE_32F_FAST_TF32;
     products_.workspace = at::empty({kWorkspaceBytes}, at::TensorOptions().dtype(at::kByte).device(device));
   }

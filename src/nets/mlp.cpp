@@ -14,6 +14,7 @@
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -24,10 +25,10 @@ std::int64_t aligned(std::int64_t n, std::int64_t unit) { return (n + unit - 1) 
 // Number of entries in 16 bytes: every view starts at a multiple of it.
 std::int64_t alignment(Precision precision) { return precision == kBf16 ? 8 : 4; }
 
-// Floating-point operations per row: 2 * inputs * outputs, summed over layers from `first` on.
-double products(const std::vector<std::int64_t>& widths, std::size_t first) {
+// Floating-point operations per row: 2 * inputs * outputs, summed over the layers behind the first one.
+double products(const std::vector<std::int64_t>& widths) {
   double flop = 0.0;
-  for (std::size_t l = first; l + 1 < widths.size(); ++l)
+  for (std::size_t l = 1; l + 1 < widths.size(); ++l)
     flop += 2.0 * static_cast<double>(widths[l]) * static_cast<double>(widths[l + 1]);
   return flop;
 }
@@ -109,29 +110,12 @@ void Mlp::parameters_changed() {
   if (first_) first_->refresh();
 }
 
-namespace {
-
-// Draws the weights of all parts of the input as those of one layer that reads them side by side.
-void initialize_first(const Layer& layer, InitMethod method, double gain, std::uint64_t seed, int number) {
-  std::vector<at::Tensor> weights = {layer.weight};
-  weights.insert(weights.end(), layer.further.begin(), layer.further.end());
-  const Layer joint{at::cat(weights, 1), layer.bias, {}, {}, {}};
-  initialize_layer(joint, method, gain, seed, number);
-  std::int64_t column = 0;
-  for (const at::Tensor& weight : weights) {
-    weight.copy_(joint.weight.narrow(1, column, weight.size(1)));
-    column += weight.size(1);
-  }
-}
-
-}  // namespace
-
 void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const {
   const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
   const std::vector<Layer> layers = shape_.bind(flat);
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    (layers[l].further.empty() ? initialize_layer : initialize_first)(
-        layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, seed, static_cast<int>(l));
+    initialize_layer(layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, seed,
+                     static_cast<int>(l));
     if (!layers[l].scale.defined()) continue;
     layers[l].scale.fill_(1);
     layers[l].shift.zero_();
@@ -260,14 +244,13 @@ double Mlp::parts_flop() const {
 }
 
 double Mlp::forward_flop() const {
-  return (reads_tables() ? first_->forward_flop() : 0.0) + parts_flop() +
-         agents_ * products(shape_.widths(), 1);
+  return (reads_tables() ? first_->forward_flop() : 0.0) + parts_flop() + agents_ * products(shape_.widths());
 }
 
 // Twice the products of the forward pass, without the gradients of parts of the input.
 double Mlp::backward_flop() const {
   return (reads_tables() ? first_->backward_flop() : 0.0) + parts_flop() +
-         2.0 * agents_ * products(shape_.widths(), 1);
+         2.0 * agents_ * products(shape_.widths());
 }
 
 std::int64_t Mlp::activation_size() const {
@@ -319,10 +302,8 @@ void Mlp::spread(const InputPart& part, const at::Tensor& shared, const at::Tens
                                         .agents = agents_,
                                         .width = layers_[0].weight.size(0),
                                         .slots = part.per_slot,
-                                        .unit = shared.const_data_ptr<float>(),
-                                        .unit_stride = shared.stride(0),
-                                        .rows = sums.mutable_data_ptr<float>(),
-                                        .row_stride = sums.stride(0),
+                                        .unit = wd::rows_of<const float>(shared),
+                                        .rows = wd::rows_of<float>(sums),
                                         .add = add});
 }
 
@@ -333,20 +314,16 @@ void Mlp::collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) 
     sum_units(queue, {.units = n / agents_,
                       .agents = agents_,
                       .width = width,
-                      .rows = grad.const_data_ptr<float>(),
-                      .row_stride = grad.stride(0),
-                      .unit = memory.units.mutable_data_ptr<float>(),
-                      .unit_stride = memory.units.stride(0)});
+                      .rows = wd::rows_of<const float>(grad),
+                      .unit = wd::rows_of<float>(memory.units)});
   if (!memory.slots.defined()) return;
   const auto sum = [&](std::int64_t units, const at::Tensor& rows, std::int64_t parts, const at::Tensor& to) {
     sum_slots(queue, {.units = units,
                       .agents = agents_,
                       .width = width,
                       .parts = parts,
-                      .rows = rows.const_data_ptr<float>(),
-                      .row_stride = rows.stride(0),
-                      .slot = to.mutable_data_ptr<float>(),
-                      .slot_stride = to.stride(0)});
+                      .rows = wd::rows_of<const float>(rows),
+                      .slot = wd::rows_of<float>(to)});
   };
   if (!memory.slot_parts.defined()) return sum(n / agents_, grad, 1, memory.slots);
   sum(n / agents_, grad, kSlotParts, memory.slot_parts);

@@ -137,7 +137,6 @@ class MlpCpu : public Mlp {
   using Mlp::Mlp;
 
  protected:
-  const ActivationFunctions& activation() const { return functions_of(shape_.activation); }
   // The numbers of the first part of the input, if it has rows.
   // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep their observation
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
@@ -145,12 +144,6 @@ class MlpCpu : public Mlp {
   virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }
   // Whether bfloat16 can represent all factors of the products of layer l.
   virtual bool multiplies_bf16(std::size_t) const { return false; }
-  // Applies the activation of hidden layer l to n sums in place.
-  virtual void activate(std::size_t, float* x, std::int64_t n) const { activation().forward(x, n); }
-  // grad *= derivative of the activation of hidden layer l.
-  virtual void activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
-    activation().backward(activated, grad, n);
-  }
   // Rounds n gradients of sums as they are stored.
   virtual void round_gradient(float*, std::int64_t) const {}
   // The gradient of the output as the products read it.
@@ -191,18 +184,17 @@ class MlpBf16 final : public MlpCpu {
  private:
   const at::Tensor& input_of(const at::Tensor& observation, Memory& memory) const override;
   const at::Tensor& weight_of(std::size_t l) const override {
-    return (rounds_weight(l) ? rounded_layers_ : layers_)[l].weight;
+    return (multiplies_bf16(l) ? rounded_layers_ : layers_)[l].weight;
   }
   const at::Tensor& bias_of(std::size_t l) const override {
     return (is_hidden(l) && !shape_.layer_norm ? rounded_layers_ : layers_)[l].bias;
   }
-  bool multiplies_bf16(std::size_t l) const override { return rounds_weight(l); }
-  void activate(std::size_t l, float* x, std::int64_t n) const override;
-  void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
+  bool multiplies_bf16(std::size_t l) const override {
+    return l > 0 || (is_hidden(0) && reads_observations());
+  }
   void round_gradient(float* grad, std::int64_t n) const override;
   const at::Tensor& stored(const at::Tensor& output_grad, std::int64_t n, Memory& memory) const override;
   bool is_hidden(std::size_t l) const { return l + 1 < layers_.size(); }
-  bool rounds_weight(std::size_t l) const { return l > 0 || (is_hidden(0) && reads_observations()); }
 
   at::Tensor rounded_shadow_, rounded_;  // the bfloat16 shadow, and the same numbers in float32
   std::vector<Layer> rounded_layers_;

@@ -39,12 +39,6 @@ const at::Tensor& MlpBf16::input_of(const at::Tensor& observation, Memory& memor
   return memory.input;
 }
 
-void MlpBf16::activate(std::size_t, float* x, std::int64_t n) const { activation().forward_bf16(x, n); }
-
-void MlpBf16::activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
-  activation().backward_bf16(activated, grad, n);
-}
-
 const at::Tensor& MlpBf16::stored(const at::Tensor& output_grad, std::int64_t n, Memory& memory) const {
   // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep it
   if (!is_hidden(0)) return output_grad;

@@ -44,6 +44,7 @@ void input_gradient(const float* grad, std::int64_t n, const at::Tensor& weight,
 void MlpCpu::run_forward(const NetworkInput& input, Memory& memory) const {
   const profile::Scope scope("rest of the forward pass");
   const std::int64_t n = rows_of(input);
+  const ActivationFunctions& activation = functions_of(shape_.activation, shape_.precision);
   ConstMatrix x{};
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const bool head = l + 1 == layers_.size();
@@ -67,7 +68,7 @@ void MlpCpu::run_forward(const NetworkInput& input, Memory& memory) const {
               .bfloat16 = multiplies_bf16(l)});
     }
     if (normalizes) normalize(l, n, memory);
-    if (!head) activate(l, y, n * out);
+    if (!head) activation.forward(y, n * out);
     x = {y, out, 1};
   }
 }
@@ -99,6 +100,7 @@ void MlpCpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
                           LayerGradients* gradient, PartGrads part_grads) const {
   const profile::Scope scope("rest of the backward pass");
   const std::int64_t n = rows_of(input);
+  const ActivationFunctions& activation = functions_of(shape_.activation, shape_.precision);
   at::Tensor of_y = stored(output_grad, n, memory);
   for (std::size_t l = layers_.size(); l-- > 1;) {
     const at::Tensor& weight = weight_of(l);
@@ -111,7 +113,7 @@ void MlpCpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
     }
     auto* const below = memory.hidden_grad[l - 1].mutable_data_ptr<float>();
     input_gradient(grad, n, weight, memory.hidden_grad[l - 1], multiplies_bf16(l));
-    activate_backward(l - 1, x.data, below, n * in);
+    activation.backward(x.data, below, n * in);
     of_y = memory.hidden_grad[l - 1];
     if (!shape_.layer_norm) continue;
     normalize_backward(l - 1, of_y.narrow(0, 0, n), memory, gradient);

@@ -58,7 +58,7 @@ at::Tensor MlpGpu::weight_of(std::size_t l) const {
 
 void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
   const std::int64_t n = rows_of(input);
-  const ActivationFunctions& activation = functions_of(shape_.activation);
+  const ActivationFunctions& activation = functions_of(shape_.activation, shape_.precision);
   if (memory.input.defined()) top(memory.input, n).copy_(with_columns(input.parts[0], memory.input.size(1)));
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const bool head = l + 1 == layers_.size();
@@ -123,7 +123,8 @@ HiddenGradientArgs MlpGpu::pass_over(const at::Tensor& grad, const at::Tensor& a
   args.width = static_cast<int>(grad.size(-1));
   args.matrices = shape_.copies;
   args.add = add;
-  args.derivative = activated.defined() ? functions_of(shape_.activation).derivative : Derivative::kNone;
+  args.derivative =
+      activated.defined() ? functions_of(shape_.activation, shape_.precision).derivative : Derivative::kNone;
   args.grad = gradient_matrix(grad);
   args.activated = gradient_matrix(activated);
   args.to = gradient_matrix(to);

@@ -21,8 +21,6 @@ constexpr std::int64_t kAlignment = 4;  // floats that make 16 bytes
 
 std::int64_t aligned(std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
-std::string shape_text(const at::Tensor& tensor) { return concat(tensor.sizes()); }
-
 }  // namespace
 
 ModuleInput::ModuleInput(const ModuleShape& shape, std::vector<at::Tensor> parts)
@@ -128,14 +126,15 @@ void ModuleNetwork::check() const {
       throw UsageError(
           concat(name, "parameter ", names_[k], " is ", parameters_[k].scalar_type(), ": float32 only"));
   }
-  const std::int64_t units = 3, rows = units * (has_shared_parts() ? shape_.agents : 1);
+  const bool shares = std::ranges::any_of(shape_.parts, &InputPart::is_shared);
+  const std::int64_t units = 3, rows = units * (shares ? shape_.agents : 1);
   const auto expect = [&](const char* what, const at::Tensor& result, std::int64_t columns) {
     if (result.defined() && result.sizes() == at::IntArrayRef{rows, columns} &&
         result.scalar_type() == at::kFloat)
       return;
     throw UsageError(concat(name, what, " of ", rows, " rows of ", shape_.inputs, " entries gives ",
-                            result.defined() ? shape_text(result) : "nothing", " where float32 [", rows, ", ",
-                            columns, "] is expected"));
+                            result.defined() ? concat(result.sizes()) : "nothing", " where float32 [", rows,
+                            ", ", columns, "] is expected"));
   };
   std::vector<at::Tensor> parts;
   for (const InputPart& part : shape_.parts)
@@ -208,10 +207,6 @@ std::unique_ptr<Network::Gradient> ModuleNetwork::make_gradient(const at::Tensor
   sums->flat = flat;
   sums->views = views(flat);
   return sums;
-}
-
-bool ModuleNetwork::has_shared_parts() const {
-  return std::ranges::any_of(shape_.parts, &InputPart::is_shared);
 }
 
 at::Tensor ModuleNetwork::unroll(const std::vector<at::Tensor>& parts, const NetworkInput& input) const {

@@ -38,7 +38,6 @@ class ModuleNetwork final : public Network {
   struct Memory;
   struct Sums;
   void check() const;
-  bool has_shared_parts() const;
   // Nobody asks for the gradient of observations alone.
   bool has_part_gradients() const { return shape_.parts.size() > 1 || !shape_.parts[0].is_observation(); }
   void find_output_layer();

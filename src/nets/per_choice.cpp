@@ -9,6 +9,7 @@
 #include "src/device/tensor_device.h"
 #include "src/nets/standardized.h"
 #include "wd/error.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -21,21 +22,17 @@ PerChoiceShape per_choice_shape(const PolicyLayout& layout) {
           .fixed = features.are_fixed()};
 }
 
-struct PerChoiceNetwork::Memory final : Workspace {
+struct PerChoiceNetwork::Memory final : InnerMemory {
   at::Tensor rows;         // [rows * choices, width]
   at::Tensor row_grad;     // as rows, if there are gradients
   at::Tensor output_grad;  // [rows * choices, 1], if there are gradients
-  std::unique_ptr<Workspace> inner;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
-    const auto& working = static_cast<const Memory&>(scratch);
     const std::int64_t choices = output.size(1);
-    auto part = std::make_unique<Memory>();
+    auto part = std::make_unique<Memory>(static_cast<const Memory&>(scratch));
     part->rows = rows.narrow(0, first * choices, n * choices);
-    part->row_grad = working.row_grad;
-    part->output_grad = working.output_grad;
-    part->inner = inner->view(first * choices, n * choices, *working.inner);
+    part->inner = inner->view(first * choices, n * choices, inner_of(scratch));
     part->output = output.narrow(0, first, n);
     return part;
   }
@@ -75,8 +72,7 @@ void PerChoiceNetwork::forward(const NetworkInput& input, Workspace& workspace) 
                                       .x = columns_view(x),
                                       .rows = x.size(0),
                                       .fixed = fixed_.defined() ? fixed_.const_data_ptr<float>() : nullptr,
-                                      .y = memory.rows.mutable_data_ptr<float>(),
-                                      .y_stride = memory.rows.stride(0)});
+                                      .y = rows_of<float>(memory.rows)});
   inner_->forward(inner_input(memory, x.size(0)), *memory.inner);
 }
 
@@ -93,10 +89,8 @@ void PerChoiceNetwork::backward(const NetworkInput& input, const at::Tensor& out
   if (!x_grad.defined()) return;
   per_choice_backward(current_queue(device_), {.shape = shape_,
                                                .rows = n,
-                                               .y_grad = memory.row_grad.const_data_ptr<float>(),
-                                               .y_stride = memory.row_grad.stride(0),
-                                               .grad = x_grad.mutable_data_ptr<float>(),
-                                               .grad_stride = x_grad.stride(0)});
+                                               .y_grad = rows_of<const float>(memory.row_grad),
+                                               .grad = rows_of<float>(x_grad)});
 }
 
 }  // namespace wd

@@ -5,18 +5,18 @@
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
-struct StandardizedNetwork::Memory final : Workspace {
+struct StandardizedNetwork::Memory final : InnerMemory {
   at::Tensor rows;  // [rows, columns] float32
-  std::unique_ptr<Workspace> inner;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     auto part = std::make_unique<Memory>();
     part->rows = rows.narrow(0, first, n);
-    part->inner = inner->view(first, n, *static_cast<const Memory&>(scratch).inner);
+    part->inner = inner->view(first, n, inner_of(scratch));
     part->output = part->inner->output;
     return part;
   }
@@ -32,10 +32,6 @@ ColumnsView columns_view(const at::Tensor& x) {
   return view;
 }
 
-std::vector<at::Tensor> StandardizedNetwork::hidden(const Workspace& workspace) const {
-  return inner_->hidden(*static_cast<const Memory&>(workspace).inner);
-}
-
 std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int64_t rows,
                                                                         bool with_gradients) const {
   auto memory = std::make_unique<Memory>();
@@ -46,10 +42,6 @@ std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int
   return memory;
 }
 
-at::Tensor StandardizedNetwork::latent(const Workspace& workspace) const {
-  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
-}
-
 void StandardizedNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& x = input.parts[0];
@@ -58,8 +50,7 @@ void StandardizedNetwork::forward(const NetworkInput& input, Workspace& workspac
                                        .columns = columns_,
                                        .num_scaled = static_cast<int>(norm_.size(0)),
                                        .norm = norm_.const_data_ptr<float>(),
-                                       .y = memory.rows.mutable_data_ptr<float>(),
-                                       .y_stride = memory.rows.stride(0)});
+                                       .y = rows_of<float>(memory.rows)});
   NetworkInput standardized = input;
   standardized.parts[0] = memory.rows.narrow(0, 0, x.size(0));
   inner_->forward(standardized, *memory.inner);
@@ -76,10 +67,8 @@ void StandardizedNetwork::backward(const NetworkInput& input, const at::Tensor& 
   standardize_backward(current_queue(device_), {.rows = input.parts[0].size(0),
                                                 .num_scaled = static_cast<int>(norm_.size(0)),
                                                 .norm = norm_.const_data_ptr<float>(),
-                                                .y = memory.rows.const_data_ptr<float>(),
-                                                .y_stride = memory.rows.stride(0),
-                                                .grad = part_grads[0].mutable_data_ptr<float>(),
-                                                .grad_stride = part_grads[0].stride(0)});
+                                                .y = rows_of<const float>(memory.rows),
+                                                .grad = rows_of<float>(part_grads[0])});
 }
 
 }  // namespace wd

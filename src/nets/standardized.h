@@ -21,8 +21,10 @@ class StandardizedNetwork final : public WrappingNetwork {
   Layer output_layer(const at::Tensor& flat) const override { return inner_->output_layer(flat); }
   const Layer* head() const override { return inner_->head(); }
   int latent_size() const override { return inner_->latent_size(); }
-  at::Tensor latent(const Workspace& workspace) const override;
-  std::vector<at::Tensor> hidden(const Workspace& workspace) const override;
+  at::Tensor latent(const Workspace& workspace) const override { return inner_->latent(inner_of(workspace)); }
+  std::vector<at::Tensor> hidden(const Workspace& workspace) const override {
+    return inner_->hidden(inner_of(workspace));
+  }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,

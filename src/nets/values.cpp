@@ -33,19 +33,16 @@ ValuesShape values_shape(const PolicyLayout& layout, const ModelSettings& model)
 }
 
 // Without dueling, Z is the output of the inner network; with one quantile, the output is Z.
-struct ValuesNetwork::Memory final : Workspace {
+struct ValuesNetwork::Memory final : InnerMemory {
   at::Tensor z;            // [rows, N * K]
   at::Tensor output_grad;  // [rows, outputs of the inner network], if there are gradients
-  std::unique_ptr<Workspace> inner;
 
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
-    const auto& working = static_cast<const Memory&>(scratch);
-    auto rows = std::make_unique<Memory>();
+    auto rows = std::make_unique<Memory>(static_cast<const Memory&>(scratch));
     rows->z = z.narrow(0, first, n);
     rows->output = output.narrow(0, first, n);
-    rows->output_grad = working.output_grad;
-    rows->inner = inner->view(first, n, *working.inner);
+    rows->inner = inner->view(first, n, inner_of(scratch));
     return rows;
   }
 };
@@ -63,10 +60,6 @@ ValuesNetwork::ValuesNetwork(std::unique_ptr<Network> inner, const PolicyLayout&
 std::int64_t ValuesNetwork::activation_size() const {
   const std::int64_t z = shape_.dueling ? std::int64_t{shape_.choices} * shape_.quantiles : 0;
   return inner_->activation_size() + z + (shape_.quantiles > 1 ? shape_.choices : 0);
-}
-
-std::vector<at::Tensor> ValuesNetwork::hidden(const Workspace& workspace) const {
-  return inner_->hidden(*static_cast<const Memory&>(workspace).inner);
 }
 
 std::unique_ptr<Network::Workspace> ValuesNetwork::make_workspace(std::int64_t rows,

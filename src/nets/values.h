@@ -40,7 +40,9 @@ class ValuesNetwork final : public WrappingNetwork {
 
   int outputs() const override { return shape_.choices; }
   std::vector<NamedTensor> hidden_parameters() const override { return parameters_with_head(*inner_); }
-  std::vector<at::Tensor> hidden(const Workspace& workspace) const override;
+  std::vector<at::Tensor> hidden(const Workspace& workspace) const override {
+    return inner_->hidden(inner_of(workspace));
+  }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,

@@ -32,6 +32,14 @@ class WrappingNetwork : public Network {
   double backward_flop() const override { return inner_->backward_flop(); }
 
  protected:
+  // The workspace of such a network, with that of the inner one.
+  struct InnerMemory : Workspace {
+    std::shared_ptr<Workspace> inner;
+  };
+  static const Workspace& inner_of(const Workspace& workspace) {
+    return *static_cast<const InnerMemory&>(workspace).inner;
+  }
+
   explicit WrappingNetwork(std::unique_ptr<Network> inner) : inner_(std::move(inner)) {}
 
   std::unique_ptr<Network> inner_;

@@ -2,7 +2,6 @@
 #include "src/play/movie.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "src/base/descriptor.h"
 #include "src/base/files.h"
 #include "src/base/program_name.h"
 #include "src/play/canvas.h"
@@ -214,24 +214,6 @@ Frame frame_of(const EpisodeRecord& episode, int frame, Painter* painter) {
   return {picture.width, picture.height, picture.pixels.data(), picture.pixels.size()};
 }
 
-// A file in memory, which a child process writes to. A folder that others filled cannot redirect it, and a
-// disk cannot be too full for it.
-class MemoryFile {
- public:
-  MemoryFile() : descriptor_(::memfd_create("movie", 0)) {
-    if (descriptor_ < 0) throw_file_error("movie", "make a file in memory");
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  // In this process and in those that it starts.
-  std::string path() const { return concat("/proc/self/fd/", descriptor_); }
-
- private:
-  int descriptor_;
-};
-
 }  // namespace
 
 bool is_movie(const std::filesystem::path& file) {
@@ -253,7 +235,11 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
   std::optional<Painter> painter;
   if (!rollout.spec.drawing.shapes.empty()) painter.emplace(rollout);
   const bool gif = file.extension() == ".gif";
-  const MemoryFile result;
+  // ffmpeg writes to a file in memory: a folder that others filled cannot redirect it, and a disk cannot be
+  // too full for it.
+  const Descriptor memory(::memfd_create("movie", 0));
+  if (!memory) throw_file_error("movie", "make a file in memory");
+  const std::string result = concat("/proc/self/fd/", memory.get());  // here and in child processes
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(nullptr, pclose);
   bool written = true;
   for (const Rollout::Episode& episode : rollout.episodes) {
@@ -265,7 +251,7 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
             frames_per_second, " -i - ",
             gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
                 : "-vf 'crop=trunc(iw/2)*2:trunc(ih/2)*2' -pix_fmt yuv420p -movflags +faststart -f mp4 ",
-            "file:", result.path());
+            "file:", result);
         pipe.reset(::popen(command.c_str(), "w"));
         if (pipe == nullptr) throw std::runtime_error("cannot start ffmpeg");
       }
@@ -273,7 +259,7 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
     }
   }
   const bool ended_well = pipe != nullptr && ::pclose(pipe.release()) == 0;
-  std::string movie = read_whole(result.path()).value_or("");
+  std::string movie = read_whole(result).value_or("");
   // ffmpeg 5.1 exits with 0 even if it could not write everything.
   const bool whole = gif ? movie.ends_with(';') : movie.find("moov") != std::string::npos;
   if (!ended_well || !written || !whole) throw std::runtime_error("ffmpeg could not write " + file.string());

@@ -8,11 +8,6 @@
 #include "wd/trainer.h"
 
 namespace wd {
-namespace {
-
-constexpr int kNoLimit = 1 << 30;
-
-}  // namespace
 
 Rollout replay(const Config& config, const Environment& environment, const Evidence& evidence) {
   ReplicasOptions options = replicas_options(config, {});
@@ -33,6 +28,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   }
   const std::vector<Policy*> nobody(players.size());
   std::optional<Recorder> recorder;
+  constexpr int kNoLimit = 1 << 30;
   const auto begin_episode = [&] {
     recorder.emplace(kNoLimit).start(game, nobody);
     recorder->add_frame(game, true);

@@ -52,9 +52,7 @@ std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
   };
   std::string line = join();
   while (line.size() > width && fields.size() > 1) {
-    fields.erase(std::max_element(
-        fields.begin(), fields.end(),
-        [](const DisplayField& a, const DisplayField& b) { return a.importance < b.importance; }));
+    fields.erase(std::ranges::max_element(fields, {}, &DisplayField::importance));
     line = join();
   }
   return line.substr(0, width);
@@ -124,9 +122,8 @@ std::vector<std::string> Display::live_lines(std::vector<DisplayField> fields,
     if (lines.size() + 1 + kFreeRows > static_cast<std::size_t>(terminal_height(options_.descriptor)))
       lines.clear();
   }
-  if (!lines.empty()) {
+  if (!lines.empty())
     std::erase_if(fields, [](const DisplayField& field) { return field.text.starts_with(kReturn); });
-  }
   lines.insert(lines.begin(), fit_line(std::move(fields), columns));
   return lines;
 }

@@ -4,9 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
-#include <ctime>
-
+#include "src/base/date.h"
 #include "src/base/files.h"
 #include "src/base/name.h"
 #include "src/base/printable.h"
@@ -20,18 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kProbeBytes = std::size_t{1} << 20;  // a disk with less room than this is full
 
-std::string local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &parts)};
-}
-
 // Two runs may begin in the same second: the second one gets -2, and so on.
 fs::path make_default(const RunOptions& options) {
   const fs::path parent = options.base / folder_name(options.env);
-  const std::string name = concat(local_time(), '-', options.seed);
+  const std::string name = concat(date("%Y%m%d-%H%M%S", ::localtime_r), '-', options.seed);
   fs::create_directories(parent);
   for (int attempt = 1;; ++attempt) {
     const fs::path folder = parent / (attempt == 1 ? name : concat(name, '-', attempt));

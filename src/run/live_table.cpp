@@ -2,10 +2,7 @@
 #include "src/run/live_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "src/report/format.h"
 #include "src/report/table.h"
@@ -26,11 +23,6 @@ const std::vector<Column> kColumns{
 constexpr std::size_t kColumnWidth = 10, kMaxName = 18, kIndent = 2, kFewestColumns = 3;
 static_assert(kIndent + kMaxName + kColumnWidth * 8 <= kLiveTableWidth);
 
-constexpr std::array kParts{
-    TimePart{"time/environment_s", "environment"}, TimePart{"time/inference_s", "inference"},
-    TimePart{"time/update_s", "update"},           TimePart{"time/checkpoint_s", "checkpoints"},
-    TimePart{"time/evaluation_s", "evaluation"},   TimePart{"time/other_s", "other"}};
-
 std::string cell(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
@@ -42,17 +34,9 @@ std::string cell(double value) {
 }
 
 std::string time_split(const MetricLookup& metric, std::size_t width) {
-  std::vector<std::pair<std::string, double>> parts;
-  for (const auto& [name, heading] : kParts) {
-    const double seconds = metric(name);
-    if (std::isfinite(seconds)) parts.emplace_back(heading, seconds);
-  }
-  if (!std::isfinite(metric("time/environment_s"))) {
-    const double rollout = metric("time/rollout_mean_s");
-    if (std::isfinite(rollout)) parts.insert(parts.begin(), {"rollout", rollout});
-  }
-  const double all = std::accumulate(parts.begin(), parts.end(), 0.0,
-                                     [](double sum, const auto& part) { return sum + part.second; });
+  const std::vector<TimePart> parts = time_parts(metric);
+  double all = 0.0;
+  for (const TimePart& part : parts) all += part.seconds;
   std::string line;
   for (const auto& [name, seconds] : parts) {
     const double percent = 100.0 * seconds / all;
@@ -67,7 +51,20 @@ std::string time_split(const MetricLookup& metric, std::size_t width) {
 
 }  // namespace
 
-std::span<const TimePart> time_parts() { return kParts; }
+std::vector<TimePart> time_parts(const MetricLookup& metric) {
+  std::vector<TimePart> parts;
+  const auto add = [&](std::string_view name, std::string_view of) {
+    if (const double seconds = metric(of); std::isfinite(seconds)) parts.push_back({name, seconds});
+  };
+  if (!std::isfinite(metric("time/environment_s"))) add("rollout", "time/rollout_mean_s");
+  add("environment", "time/environment_s");
+  add("inference", "time/inference_s");
+  add("update", "time/update_s");
+  add("checkpoints", "time/checkpoint_s");
+  add("evaluation", "time/evaluation_s");
+  add("other", "time/other_s");
+  return parts;
+}
 
 MetricLookup values_of(const MetricsRow& row) {
   return [&row](std::string_view name) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,16 +10,17 @@
 
 namespace wd::run {
 
-// A part of the loop, and what users read: {"time/update_s", "update"}.
-struct TimePart {
-  std::string_view metric, heading;
-};
-// These sum to the whole time. If rollouts are replayed as a whole, their two parts are not measured, and
-// time/rollout_mean_s takes their place.
-std::span<const TimePart> time_parts();
-
 // A metric's value by its name; NaN if it was not measured.
 using MetricLookup = std::function<double(std::string_view)>;
+
+// A part of the loop under the name that users read.
+struct TimePart {
+  std::string_view name;
+  double seconds;
+};
+// The parts that were measured. They sum to the whole time. If rollouts are replayed as a whole, their two
+// parts are not measured, and "rollout" takes their place.
+std::vector<TimePart> time_parts(const MetricLookup& metric);
 
 // Returns a line of headings, one line per policy, and one line with the percentage of time that each part of
 // the loop took, if it was measured. A value that was not measured is "-". All lines are ASCII and have at

@@ -20,8 +20,6 @@ namespace wd::run {
 
 namespace {
 
-std::string holder() { return concat("process ", ::getpid(), " on ", host_name(), "\n"); }
-
 std::string read_line(int descriptor) {
   std::array<char, 256> text{};
   const ssize_t got = ::pread(descriptor, text.data(), text.size() - 1, 0);
@@ -44,44 +42,37 @@ bool lock_exclusively(int descriptor) {
 
 LockView look_at_lock(const std::filesystem::path& folder) {
   LockView view;
-  const int descriptor = ::open((folder / kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0) {
+  const Descriptor file(::open((folder / kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) {
     if (errno != ENOENT) view.state = LockState::kUnknown;
     return view;
   }
-  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0)
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0)
     view.state = errno == EWOULDBLOCK ? LockState::kHeld : LockState::kUnknown;
-  std::istringstream line(read_line(descriptor));  // as holder() writes it
-  ::close(descriptor);
+  std::istringstream line(read_line(file.get()));  // as Lock writes it
   std::string process, on;
   if (!(line >> process >> view.process >> on >> view.host)) view.host.clear();
   return view;
 }
 
-Lock::Lock(const std::filesystem::path& folder) : path_(folder / kLockName) {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor_ < 0) throw_file_error(path_, "open it for writing");
-  if (!lock_exclusively(descriptor_)) {
-    const int cause = errno;
-    const std::string who = read_line(descriptor_);
-    ::close(descriptor_);
-    errno = cause;
-    if (cause != EWOULDBLOCK) throw_file_error(path_, "lock it");
+Lock::Lock(const std::filesystem::path& folder)
+    : path_(folder / kLockName),
+      descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+  if (!descriptor_) throw_file_error(path_, "open it for writing");
+  if (!lock_exclusively(descriptor_.get())) {
+    if (errno != EWOULDBLOCK) throw_file_error(path_, "lock it");
+    const std::string who = read_line(descriptor_.get());
     throw UsageError(concat("run folder ", folder.string(), " is in use by ",
                             who.empty() ? "another process" : who, ": wait for it to end, or stop it"));
   }
-  const std::string text = holder();
-  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) {
-    ::close(descriptor_);
+  const std::string text = concat("process ", ::getpid(), " on ", host_name(), "\n");
+  if (::ftruncate(descriptor_.get(), 0) != 0 || ::pwrite(descriptor_.get(), text.data(), text.size(), 0) < 0)
     throw_file_error(path_, "write");
-  }
 }
-
-Lock::~Lock() { ::close(descriptor_); }
 
 bool Lock::stands() const {
   struct stat there{}, own{};
-  return ::lstat(path_.c_str(), &there) == 0 && ::fstat(descriptor_, &own) == 0 &&
+  return ::lstat(path_.c_str(), &there) == 0 && ::fstat(descriptor_.get(), &own) == 0 &&
          there.st_dev == own.st_dev && there.st_ino == own.st_ino;
 }
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "src/base/descriptor.h"
+
 namespace wd::run {
 
 inline constexpr const char* kLockName = ".lock";
@@ -28,9 +30,6 @@ class Lock {
   // Throws UsageError that names the holder if there is one for longer than 0.1 s. look_at_lock() shares the
   // lock for less than that.
   explicit Lock(const std::filesystem::path& folder);
-  ~Lock();
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
 
   // Returns true if the folder's .lock is still the file that is locked: it may have been removed, or moved
   // away with its folder.
@@ -38,7 +37,7 @@ class Lock {
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace wd::run

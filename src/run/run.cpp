@@ -1,7 +1,6 @@
 // run.cpp: a run's files and its display, written so that none of them can stop training.
 #include "src/run/run.h"
 
-#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -34,11 +33,6 @@ constexpr const char* kLogName = "log.txt";
 constexpr const char* kWeightsName = "weights";
 constexpr const char* kCheckpointsName = "checkpoints";
 
-bool announce(const fs::path& folder) {
-  heartbeat::run_folder(fs::absolute(folder).string());
-  return true;
-}
-
 // Renames the error files of a failure before this start: error.json means that the run has failed, but this
 // run continues.
 void put_errors_by(const fs::path& folder) {
@@ -63,14 +57,10 @@ struct Run::Parts {
   RunOptions options;
   fs::path folder;
   std::shared_ptr<run::Lock> lock;
-  // The launcher learns of the folder before it holds anything but the lock, so that it can start again
-  // there.
-  bool announced;
   run::Display display;
   std::string config;
   std::optional<MetricsFile> metrics;
   std::optional<EventFile> events;
-  std::optional<run::StartsFile> starts;
   Progress last;
   double summary_at_s = -std::numeric_limits<double>::infinity();
   std::int64_t lost_rows = 0;
@@ -81,9 +71,11 @@ struct Run::Parts {
       : options(given),
         folder(given.resume ? given.run_dir : run::make_folder(given)),
         lock(given.lock ? given.lock : std::make_shared<run::Lock>(folder)),
-        announced(announce(folder)),
         display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {
     options.lock.reset();  // the folder's lock may be taken anew (restore_lock)
+    // The launcher learns of the folder before it holds anything but the lock, so that it can start again
+    // there.
+    heartbeat::run_folder(fs::absolute(folder).string());
   }
 
   // Logs a failure once, and its end; returns false while it lasts.
@@ -102,16 +94,6 @@ struct Run::Parts {
   void write_summary(RunStatus status, std::string_view stop_reason, Durability durability) {
     write_file_atomically(folder / kSummaryName, run::summary_json(options, status, stop_reason, last),
                           durability);
-  }
-
-  // A file that cannot be opened is refused before anything is cut; one that cannot be written is only
-  // reported.
-  void open_starts() {
-    if (!options.start.empty()) starts.emplace(folder);
-  }
-  void add_start() {
-    if (starts) attempt("starts.jsonl", [this] { starts->append(options.start); });
-    starts.reset();
   }
 
   void open_files() {
@@ -165,14 +147,17 @@ Run::Run(const RunOptions& options) {
   survive_closed_streams();
   parts_ = std::make_unique<Parts>(options);
   try {
-    parts_->open_starts();
+    // A file that cannot be opened is refused before anything is cut; one that cannot be written is only
+    // reported.
+    std::optional<run::StartsFile> starts;
+    if (!options.start.empty()) starts.emplace(folder());
     if (options.resume) {
       parts_->reopen_files(*options.resume);
     } else {
       parts_->open_files();
     }
     parts_->write_summary(RunStatus::kRunning, "", Durability::kSync);
-    parts_->add_start();
+    if (starts) attempt("starts.jsonl", [&] { starts->append(options.start); });
   } catch (const std::runtime_error& error) {
     throw UsageError(concat("the run's folder cannot be written: ", error.what()));
   }
@@ -187,21 +172,19 @@ const fs::path& Run::folder() const { return parts_->folder; }
 
 RunOffsets Run::offsets() const {
   parts_->restore_folder();
-  const std::optional<MetricsFile>& lines = parts_->metrics;
-  const std::optional<EventFile>& points = parts_->events;
   RunOffsets offsets;
-  if (lines) offsets.metrics_bytes = lines->size();
-  if (points) offsets.events_file = points->name();
-  if (points) offsets.events_bytes = points->size();
+  if (parts_->metrics) offsets.metrics_bytes = parts_->metrics->size();
+  if (!parts_->events) return offsets;
+  offsets.events_file = parts_->events->name();
+  offsets.events_bytes = parts_->events->size();
   return offsets;
 }
 
 fs::path Run::metrics_file() const { return parts_->folder / kMetricsName; }
 
 std::vector<fs::path> Run::growing_files() const {
-  const std::optional<EventFile>& points = parts_->events;
   std::vector<fs::path> files = {metrics_file()};
-  if (points) files.push_back(parts_->folder / points->name());
+  if (parts_->events) files.push_back(parts_->folder / parts_->events->name());
   return files;
 }
 

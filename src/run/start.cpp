@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <ctime>
-#include <filesystem>
 
+#include "src/base/date.h"
 #include "src/base/host.h"
 #include "src/base/json.h"
 #include "src/base/version.h"
@@ -43,15 +42,6 @@ Json environment() {
   return found;
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm fields{};
-  ::gmtime_r(&now, &fields);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &fields);
-  return text.data();
-}
-
 }  // namespace
 
 Json describe_start(const std::vector<std::string>& command, int workers) {
@@ -59,7 +49,7 @@ Json describe_start(const std::vector<std::string>& command, int workers) {
   if (why_no_gpu().empty())
     for (int g = 0; g < count_gpus(); ++g) gpus.push_back(gpu_name(g));
   std::error_code unknown;
-  return {{"time", utc_now()},
+  return {{"time", date("%Y-%m-%dT%H:%M:%SZ", ::gmtime_r)},
           {"host", host_name()},
           {"folder", std::filesystem::current_path(unknown).string()},
           {"command", command},

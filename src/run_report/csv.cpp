@@ -1,8 +1,8 @@
 // csv.cpp: all rows of a report's runs as one table.
+#include <iomanip>
 #include <utility>
 
 #include "src/base/atomic_file.h"
-#include "src/base/join.h"
 #include "src/metrics/number.h"
 #include "src/run_report/metrics_log.h"
 #include "src/run_report/report.h"
@@ -15,18 +15,14 @@ namespace {
 std::string cell(std::string text) {
   if (text.find_first_of("=+-@\t\r") == 0) text.insert(0, "'");
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+  return concat(std::quoted(text, '"', '"'));
 }
 
 }  // namespace
 
 void Report::write_csv(const std::filesystem::path& file) const {
   std::vector<std::string> names{"iteration", "env_steps", "agent_steps", "time/wall_s"};
-  for (const RunCurves& run : curves_)
-    for (const std::string& name : run.names)
-      if (!contains(names, name)) names.push_back(name);
+  for (std::string& name : metric_names(curves_)) names.push_back(std::move(name));
   write_named_file(file, [&](const Append& append) {
     std::string lines = "run,group,seed";
     for (const std::string& name : names) lines += "," + cell(name);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "src/run/live_table.h"
+#include "src/base/join.h"
 #include "src/run_report/metrics_log.h"
 #include "src/run_report/statistics.h"
 
@@ -14,28 +14,14 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kAxes{"iteration", "env_steps", "agent_steps", "time/wall_s"};
 
-// Sums the parts of the loop over rows.
-class TimeSums {
- public:
-  void add(const MetricsLog& log) {
-    const bool whole = !std::isfinite(log.value("time/environment_s"));
-    if (whole) add("rollout", log.value("time/rollout_mean_s"));
-    for (const run::TimePart& part : run::time_parts()) add(part.heading, log.value(part.metric));
+void add(const run::TimePart& part, std::vector<run::TimePart>& sums) {
+  const auto found = std::ranges::find(sums, part.name, &run::TimePart::name);
+  if (found == sums.end()) {
+    sums.push_back(part);
+  } else {
+    found->seconds += part.seconds;
   }
-  std::vector<std::pair<std::string, double>> take() { return std::move(sums_); }
-
- private:
-  void add(std::string_view part, double seconds) {
-    if (!std::isfinite(seconds)) return;
-    const auto found = std::ranges::find(sums_, part, &std::pair<std::string, double>::first);
-    if (found != sums_.end()) {
-      found->second += seconds;
-    } else {
-      sums_.emplace_back(part, seconds);
-    }
-  }
-  std::vector<std::pair<std::string, double>> sums_;
-};
+}
 
 double or_zero(double value) { return std::isfinite(value) ? value : 0.0; }
 
@@ -49,24 +35,31 @@ double RunCurves::last(const std::string& name) const {
 RunCurves read_curves(const std::filesystem::path& run) {
   MetricsLog log(run / "metrics.jsonl");
   std::vector<ThinnedCurve> columns;
-  TimeSums sums;
+  RunCurves result;
   while (log.next()) {
     const Instant at{log.iteration(), or_zero(log.value("env_steps")), or_zero(log.value("time/wall_s"))};
     columns.resize(log.names().size(), ThinnedCurve(kMaxBuckets));
     for (std::size_t c = 0; c < columns.size(); ++c) columns[c].add(at, log.values()[c]);
-    sums.add(log);
+    const auto metric = [&log](std::string_view name) { return log.value(name); };
+    for (const run::TimePart& part : run::time_parts(metric)) add(part, result.seconds);
   }
-  RunCurves result;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const std::string& name = log.names()[c];
     if (columns[c].buckets().empty() || std::ranges::find(kAxes, name) != kAxes.end()) continue;
     result.names.push_back(name);
     result.curves.emplace(name, std::move(columns[c]));
   }
-  result.seconds = sums.take();
   result.rows = log.rows();
   result.skipped = log.skipped();
   return result;
+}
+
+std::vector<std::string> metric_names(const std::vector<RunCurves>& runs) {
+  std::vector<std::string> names;
+  for (const RunCurves& run : runs)
+    for (const std::string& name : run.names)
+      if (!contains(names, name)) names.push_back(name);
+  return names;
 }
 
 Band band_of(std::vector<ThinnedCurve> runs) {

@@ -39,16 +39,17 @@ constexpr std::array<std::string_view, 2> kAlways{"trainer.seed", "saving."};
 
 using Settings = std::map<std::string, std::string>;
 
-bool names_setting(std::string_view name, const std::string& path) {
-  return name.ends_with('.') ? path.starts_with(name) : path == name;
+bool is_any(std::span<const std::string_view> names, const std::string& path) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return name.ends_with('.') ? path.starts_with(name) : path == name;
+  });
 }
 
 bool is_free(const std::string& path, const Settings& settings) {
   // With stop_on = eval, evaluations decide when training ends and which checkpoint is the best.
   const auto stop = settings.find("trainer.stop_on");
   if (path.starts_with("eval.") && stop != settings.end() && stop->second == "eval") return false;
-  return path.starts_with(kAutoscale) ||
-         std::ranges::any_of(kFree, [&](std::string_view name) { return names_setting(name, path); });
+  return path.starts_with(kAutoscale) || is_any(kFree, path);
 }
 
 // Whether the parts of a name are consecutive parts of the path.
@@ -65,20 +66,27 @@ std::string short_name(const std::string& path, const std::vector<SettingValues>
   return std::ranges::any_of(kKnown, begins) && std::ranges::count_if(all, same) == 1 ? last(path) : path;
 }
 
-// The values of groups by path, for the settings in which groups differ.
-std::vector<SettingValues> differing_settings(const std::vector<Settings>& groups) {
+// The values of groups by path, for the settings in which members of groups differ.
+std::vector<SettingValues> differing_settings(const std::vector<std::vector<Settings>>& groups) {
   std::set<std::string> paths;
-  for (const Settings& settings : groups)
-    for (const auto& [path, value] : settings) paths.insert(path);
+  for (const std::vector<Settings>& group : groups)
+    for (const Settings& settings : group)
+      for (const auto& [path, value] : settings) paths.insert(path);
   std::vector<SettingValues> found;
   for (const std::string& path : paths) {
     SettingValues setting{path, {}};
-    for (const Settings& settings : groups) {
-      const auto value = settings.find(path);
-      setting.values.push_back(value == settings.end() ? "" : value->second);
+    std::set<std::string> all;
+    for (const std::vector<Settings>& group : groups) {
+      std::vector<std::string> values;  // each once
+      for (const Settings& settings : group) {
+        const auto of_path = settings.find(path);
+        const std::string value = of_path == settings.end() ? "" : of_path->second;
+        if (!contains(values, value)) values.push_back(value);
+      }
+      all.insert(values.begin(), values.end());
+      setting.values.push_back(join(values));
     }
-    if (std::ranges::adjacent_find(setting.values, std::not_equal_to<>()) != setting.values.end())
-      found.push_back(std::move(setting));
+    if (all.size() > 1) found.push_back(std::move(setting));
   }
   return found;
 }
@@ -100,9 +108,9 @@ std::string distinction(const std::vector<SettingValues>& differing, std::size_t
 // Labels the groups of one environment, `peers` by their places.
 void label_groups(std::span<const RunRecord> records, const Grouping& grouping,
                   const std::vector<std::size_t>& peers, std::vector<RunGroup>& groups) {
-  std::vector<Settings> settings;
+  std::vector<std::vector<Settings>> settings;
   for (const std::size_t peer : peers)
-    settings.push_back(grouping.compared(records[groups[peer].runs.front()]));
+    settings.push_back({grouping.compared(records[groups[peer].runs.front()])});
   const std::vector<SettingValues> differing = differing_settings(settings);
   for (std::size_t place = 0; place < peers.size(); ++place) {
     RunGroup& group = groups[peers[place]];
@@ -174,25 +182,11 @@ std::vector<RunGroup> group_runs(std::span<const RunRecord> records, const Group
 }
 
 std::vector<SettingValues> differences(std::span<const RunRecord> records, std::span<const RunGroup> groups) {
-  std::set<std::string> paths;
-  for (const RunRecord& record : records)
-    for (const auto& [path, value] : record.settings) paths.insert(path);
-  std::vector<SettingValues> found;
-  for (const std::string& path : paths) {
-    const auto is_name = [&](std::string_view name) { return names_setting(name, path); };
-    if (std::ranges::any_of(kAlways, is_name)) continue;
-    SettingValues setting{path, {}};
-    std::set<std::string> all;
-    for (const RunGroup& group : groups) {
-      std::vector<std::string> values;  // each once
-      for (const std::size_t run : group.runs)
-        if (const std::string value = records[run].setting(path); !contains(values, value))
-          values.push_back(value);
-      all.insert(values.begin(), values.end());
-      setting.values.push_back(join(values));
-    }
-    if (all.size() > 1) found.push_back(std::move(setting));
-  }
+  std::vector<std::vector<Settings>> settings(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const std::size_t run : groups[g].runs) settings[g].push_back(records[run].settings);
+  std::vector<SettingValues> found = differing_settings(settings);
+  std::erase_if(found, [](const SettingValues& setting) { return is_any(kAlways, setting.path); });
   return found;
 }
 

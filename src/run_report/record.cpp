@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "src/base/files.h"
@@ -88,10 +87,7 @@ std::vector<std::string> RunRecord::policies() const {
 }
 
 double RunRecord::last_return(const std::string& policy) const {
-  const auto returns = state.summary.find("mean_return");
-  if (returns == state.summary.end() || !returns->is_object()) return std::nan("");
-  const auto found = returns->find(policy);
-  return found != returns->end() && found->is_number() ? found->get<double>() : std::nan("");
+  return number_in(state.summary.value("mean_return", nlohmann::ordered_json()), policy);
 }
 
 bool is_run(const fs::path& folder) {

@@ -2,13 +2,12 @@
 #include "src/run_report/report.h"
 
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
+#include "src/base/date.h"
 #include "src/base/files.h"
-#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/play/packed.h"
 #include "src/run_report/links.h"
@@ -132,10 +131,6 @@ Json search_json(const fs::path& run) {
 
 Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t group, const fs::path& page) {
   const RunState& state = record.state;
-  const auto field = [&state](const char* key) {
-    const auto found = state.summary.find(key);
-    return found == state.summary.end() ? Json() : *found;
-  };
   Json time = Json::array(), returns = Json::object();
   for (const auto& [part, seconds] : curves.seconds) time.push_back({{"part", part}, {"seconds", seconds}});
   for (const std::string& policy : record.policies()) returns[policy] = record.last_return(policy);
@@ -155,22 +150,14 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
           {"agent_steps_per_s", state.number("agent_steps_per_s")},
           {"memory", state.number("peak_memory_bytes")},
           {"returns", returns},
-          {"hardware", field("hardware")},
-          {"version", field("version")},
+          {"hardware", state.summary.value("hardware", Json())},
+          {"version", state.summary.value("version", Json())},
           {"rows", curves.rows},
           {"skipped", curves.skipped},
           {"time", time},
           {"search", search_json(record.folder)},
           {"evaluation", evaluation_json(curves)},
           {"rollouts", rollout_links(record.folder, page)}};
-}
-
-std::string local_minute() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &parts)};
 }
 
 }  // namespace
@@ -184,14 +171,13 @@ Report::Report(const std::vector<fs::path>& runs, const std::vector<std::string>
 }
 
 std::string Report::page(const fs::path& page) const {
-  Json json = {{"created", local_minute()}, {"version", WD_VERSION}, {"runs", Json::array()}};
+  Json json = {
+      {"created", date("%Y-%m-%d %H:%M", ::localtime_r)}, {"version", WD_VERSION}, {"runs", Json::array()}};
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     json["groups"].push_back({{"label", groups_[g].label}, {"runs", groups_[g].runs}});
-    for (const std::size_t run : groups_[g].runs) json["runs"][run] = Json();
-  }
-  for (std::size_t g = 0; g < groups_.size(); ++g)
     for (const std::size_t run : groups_[g].runs)
       json["runs"][run] = run_json(records_[run], curves_[run], g, page);
+  }
   json["settings"] = Json::array();
   for (const SettingValues& setting : differences(records_, groups_))
     json["settings"].push_back({{"path", setting.path}, {"values", setting.values}});
@@ -202,12 +188,8 @@ std::string Report::page(const fs::path& page) const {
   json["reached"] = reached_json(records_, groups_);
   json["scores"] = scores_json(records_, curves_, groups_);
   json["metrics"] = Json::array();
-  std::vector<std::string> names;
-  for (const RunCurves& run : curves_)
-    for (const std::string& name : run.names)
-      if (!contains(names, name)) names.push_back(name);
   const std::size_t max_buckets = buckets_per_curve(curves_);
-  for (const std::string& name : names)
+  for (const std::string& name : metric_names(curves_))
     json["metrics"].push_back(metric_json(name, curves_, groups_, max_buckets));
 
   const std::string text = dump(json);

@@ -55,12 +55,9 @@ std::vector<double> last_values(const std::vector<RunCurves>& curves, const RunG
 
 Json scores_json(const std::vector<RunRecord>& records, const std::vector<RunCurves>& curves,
                  const std::vector<RunGroup>& groups) {
-  std::vector<std::string> metrics;
-  for (const RunCurves& run : curves)
-    for (const std::string& name : run.names)
-      if (is_score(name) && !contains(metrics, name)) metrics.push_back(name);
   Json scores = Json::array();
-  for (const std::string& metric : metrics) {
+  for (const std::string& metric : metric_names(curves)) {
+    if (!is_score(metric)) continue;
     std::map<std::string, std::vector<double>> first;  // by environment
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const std::vector<double> values = last_values(curves, groups[g], metric);

@@ -30,9 +30,9 @@ double age_of(const fs::path& file) {
   return std::max(std::chrono::duration<double>(fs::file_time_type::clock::now() - written).count(), 0.0);
 }
 
-double RunState::number(const std::string& key) const {
-  const auto found = summary.find(key);
-  return found != summary.end() && found->is_number() ? found->get<double>() : std::nan("");
+double number_in(const Json& json, const std::string& key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return found != json.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
 std::string RunState::text(const std::string& key) const {

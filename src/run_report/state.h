@@ -9,6 +9,9 @@
 
 namespace wd::run_report {
 
+// A number of an object. NaN if it is missing, is of another type, or this is no object.
+double number_in(const nlohmann::ordered_json& json, const std::string& key);
+
 struct RunState {
   // "running", "finished", "stopped" and "failed" as in summary.json; "killed": summary.json says running,
   // but no process holds the lock; "starting": there is no summary.json yet; "unknown": no readable one.
@@ -21,7 +24,7 @@ struct RunState {
   // Whether training ended as it was told to: its program exited with 0.
   bool ended_well() const;
   // A number or a text of the summary. NaN or empty if it is missing or of another type.
-  double number(const std::string& key) const;
+  double number(const std::string& key) const { return number_in(summary, key); }
   std::string text(const std::string& key) const;
 };
 

@@ -365,8 +365,8 @@ void bench_entities(benchmark::State& state, Device device, std::int64_t rows) {
   table.select(1, 5).copy_(at::randint(2, {units * kAgents}, arrays.there(at::kFloat)));  // kinds
   table.select(1, 6).fill_(1.0f);                                                         // all present
   args.source.floats = arrays.own(table);
-  args.feature_stride = (shape.width() + 3) / 4 * 4;
-  args.features = arrays.floats(args.rows * args.feature_stride);
+  const std::int64_t width = (shape.width() + 3) / 4 * 4;
+  args.features = {arrays.floats(args.rows * width), width};
   args.found = arrays.choices(args.rows * shape.slots(), 1);
   run(state, device, args.rows, arrays.bytes(), [&](Queue queue) { entities(queue, args); });
 }

@@ -21,8 +21,7 @@ TEST(Entities, HaveTheSameFeaturesOnBothDevices) {
     args.source.floats = rows.const_data_ptr<float>();
     args.source.stride = rows.stride(0);
     args.rows = 9;
-    args.features = features.mutable_data_ptr<float>();
-    args.feature_stride = features.stride(0);
+    args.features = {features.mutable_data_ptr<float>(), features.stride(0)};
     args.found = found.mutable_data_ptr<std::int32_t>();
     entities(current_queue(device), args);
     return std::pair(features.cpu().clone(), found.cpu().clone());

@@ -140,21 +140,19 @@ EntitiesResult run_entities(Memory memory, const EntitiesData& data) {
   args.shape = shape;
   args.source = source;
   args.rows = data.rows;
-  args.features = memory.put(std::vector<float>(feature_numbers, 7.0f));
-  args.feature_stride = data.feature_stride();
+  args.features = {memory.put(std::vector<float>(feature_numbers, 7.0f)), data.feature_stride()};
   args.found = memory.template make<std::int32_t>(slots);
   entities(memory.queue(), args);
   const ThingsArgs all{.shape = shape,
                        .source = source,
                        .rows = data.rows,
-                       .things = memory.put(std::vector<float>(thing_numbers, 7.0f)),
-                       .thing_stride = data.thing_stride(),
+                       .things = {memory.put(std::vector<float>(thing_numbers, 7.0f)), data.thing_stride()},
                        .exists = memory.template make<std::uint8_t>(things_of_all)};
   things(memory.queue(), all);
   EntitiesResult result;
-  result.features = memory.get(args.features, feature_numbers);
+  result.features = memory.get(args.features.pointer, feature_numbers);
   result.found = memory.get(args.found, slots);
-  result.things = memory.get(all.things, thing_numbers);
+  result.things = memory.get(all.things.pointer, thing_numbers);
   result.exists = memory.get(all.exists, things_of_all);
   if (source.agents > 0) return result;  // tables have no gradient
   const std::size_t observed = rows * static_cast<std::size_t>(data.stride);
@@ -163,19 +161,15 @@ EntitiesResult run_entities(Memory memory, const EntitiesData& data) {
                                      .source = source,
                                      .rows = data.rows,
                                      .feature_grad = args.features,
-                                     .feature_stride = args.feature_stride,
                                      .found = args.found,
-                                     .grad = grad,
-                                     .grad_stride = data.stride,
+                                     .grad = {grad, data.stride},
                                      .row_size = data.row_size});
   things_backward(memory.queue(), {.shape = shape,
                                    .source = source,
                                    .rows = data.rows,
                                    .thing_grad = all.things,
-                                   .thing_stride = all.thing_stride,
                                    .exists = all.exists,
-                                   .grad = grad,
-                                   .grad_stride = data.stride});
+                                   .grad = {grad, data.stride}});
   result.grad = memory.get(grad, observed);
   return result;
 }
@@ -219,31 +213,29 @@ PoolResult run_pool(Memory memory, const PoolData& data) {
   const auto rows = static_cast<std::size_t>(data.rows);
   const std::size_t weights = rows * static_cast<std::size_t>(shape.heads * shape.things),
                     embedded = rows * static_cast<std::size_t>(shape.width);
-  const PoolArgs args{.shape = shape,
-                      .rows = data.rows,
-                      .embedding = memory.put(data.embedding),
-                      .embedding_stride = data.stride,
-                      .exists = memory.put(data.exists),
-                      .weight = memory.put(std::vector<float>(weights + 1, 7.0f)),
-                      .largest = memory.put(std::vector<std::int32_t>(embedded, -7)),
-                      .pooled = memory.put(std::vector<float>(data.pooled_grad.size(), 7.0f)),
-                      .pooled_stride = shape.columns() + 1};
+  const PoolArgs args{
+      .shape = shape,
+      .rows = data.rows,
+      .embedding = {memory.put(data.embedding), data.stride},
+      .exists = memory.put(data.exists),
+      .weight = memory.put(std::vector<float>(weights + 1, 7.0f)),
+      .largest = memory.put(std::vector<std::int32_t>(embedded, -7)),
+      .pooled = {memory.put(std::vector<float>(data.pooled_grad.size(), 7.0f)), shape.columns() + 1}};
   if (shape.heads > 0) attention_weights(memory.queue(), args);
   pool(memory.queue(), args);
-  const PoolBackwardArgs backward{.shape = shape,
-                                  .rows = data.rows,
-                                  .embedding = args.embedding,
-                                  .embedding_stride = data.stride,
-                                  .exists = args.exists,
-                                  .weight = args.weight,
-                                  .largest = args.largest,
-                                  .pooled_grad = memory.put(data.pooled_grad),
-                                  .pooled_stride = args.pooled_stride,
-                                  .grad = memory.put(std::vector<float>(data.embedding.size(), 7.0f))};
+  const PoolBackwardArgs backward{
+      .shape = shape,
+      .rows = data.rows,
+      .embedding = args.embedding,
+      .exists = args.exists,
+      .weight = args.weight,
+      .largest = args.largest,
+      .pooled_grad = {memory.put(data.pooled_grad), args.pooled.stride},
+      .grad = {memory.put(std::vector<float>(data.embedding.size(), 7.0f)), data.stride}};
   if (shape.heads > 0) attention_backward(memory.queue(), backward);
   pool_backward(memory.queue(), backward);
-  return {memory.get(args.weight, weights), memory.get(args.pooled, data.pooled_grad.size()),
-          memory.get(backward.grad, data.embedding.size()), memory.get(args.largest, embedded)};
+  return {memory.get(args.weight, weights), memory.get(args.pooled.pointer, data.pooled_grad.size()),
+          memory.get(backward.grad.pointer, data.embedding.size()), memory.get(args.largest, embedded)};
 }
 
 }  // namespace wd

@@ -163,15 +163,10 @@ Standardized run_columns(Memory memory, int rows, int columns, const std::vector
                       .columns = columns,
                       .num_scaled = columns - 1,
                       .norm = norm,
-                      .y = y,
-                      .y_stride = columns});
-  standardize_backward(queue, {.rows = rows,
-                               .num_scaled = columns - 1,
-                               .norm = norm,
-                               .y = y,
-                               .y_stride = columns,
-                               .grad = grad,
-                               .grad_stride = columns});
+                      .y = {y, columns}});
+  standardize_backward(
+      queue,
+      {.rows = rows, .num_scaled = columns - 1, .norm = norm, .y = {y, columns}, .grad = {grad, columns}});
   return {memory.get(moments, kNumMoments * C), memory.get(running, kNumRunning * C), memory.get(norm, 2 * C),
           memory.get(y, n), memory.get(grad, n)};
 }
