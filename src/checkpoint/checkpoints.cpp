@@ -12,7 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/whole_number.h"
 #include "src/checkpoint/manifest.h"
-#include "src/checkpoint/write_safetensors.h"
+#include "src/checkpoint/safetensors_header.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
 

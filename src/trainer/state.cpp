@@ -52,6 +52,22 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
   return rows;
 }
 
+// This rank's part of tensors that rank 0 has in a file; the other ranks pass null.
+std::vector<NamedTensor> own_parts(const ProcessGroup& group, const std::vector<NamedTensor>& tensors,
+                                   const std::vector<NamedTensor>* saved) {
+  std::vector<NamedTensor> own;
+  for (const NamedTensor& named : tensors) {
+    const at::Tensor source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
+    own.push_back(
+        {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
+  }
+  return own;
+}
+
+void restore_tensors(const std::vector<NamedTensor>& own, const std::vector<NamedTensor>& into) {
+  for (const NamedTensor& named : into) restore_tensor(own, named.name, named.tensor);
+}
+
 // What cannot be in the headers of replicas that were read from a file; or nothing.
 std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
   const at::Tensor headers = replicas.blocks().narrow(1, 0, sizeof(ReplicaHeader)).contiguous().cpu();
@@ -143,15 +159,8 @@ void Trainer::Impl::restore_played(const Snapshot& snapshot) {
   if (!any(group.leads() && trained != snapshot.files.end()) || played.copies().empty()) return;
   played.exchange();
   for (const Policy& policy : policies) {
-    const std::vector<NamedTensor> tensors = policy.saved();
-    std::vector<NamedTensor> own;
-    for (const NamedTensor& named : tensors) {
-      const at::Tensor source =
-          group.leads() ? find_tensor(snapshot.files.at(kWeightsFolder + policy.name()), named.name)
-                        : at::Tensor();
-      own.push_back({named.name, distribute(group, source)});
-    }
-    for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
+    const auto* const saved = group.leads() ? &snapshot.files.at(kWeightsFolder + policy.name()) : nullptr;
+    restore_tensors(own_parts(group, policy.saved(), saved), policy.saved());
   }
   played.exchange();
   played_known = true;
@@ -171,17 +180,11 @@ void Trainer::restore(const Snapshot& snapshot) {
       WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
       saved = &found->second;
     }
-    std::vector<NamedTensor> own;
-    for (const NamedTensor& named : tensors) {
-      const at::Tensor& source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
-      own.push_back(
-          {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
-    }
-    if (file == "episodes") {
+    const std::vector<NamedTensor> own = own_parts(group, tensors, saved);
+    if (file == "episodes")
       self.episodes.restore(own);
-    } else {
-      for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
-    }
+    else
+      restore_tensors(own, tensors);
   }
   for (const std::string& fault : group.all_gather(header_fault(self.replicas, self.share.first_replica)))
     if (!fault.empty()) throw UsageError(fault);
