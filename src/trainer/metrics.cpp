@@ -47,8 +47,9 @@ double reduce(Reduce how, const std::vector<double>& measured) {
   return how == Reduce::kSum ? sum : sum / static_cast<double>(measured.size());
 }
 
-// Combines the rows of all ranks into one, each metric as it declares: the sum, maximum or minimum, or the mean
-// over the ranks that measured it. Ranks have the same names in the same order, and all get the same row.
+// Combines the rows of all ranks into one, each metric as it declares: the sum, maximum or minimum, or the
+// mean over the ranks that measured it. Ranks have the same names in the same order, and all get the same
+// row.
 MetricsRow reduce(const MetricsRow& row, const ProcessGroup& group) {
   if (group.size() == 1) return row;
   const auto n = static_cast<std::int64_t>(row.values().size());
