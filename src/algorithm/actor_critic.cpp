@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "src/algorithm/measure.h"
+#include "src/base/join.h"
 #include "wd/error.h"
 #include "wd/kernels/td.h"
 #include "wd/rollout_algorithm.h"
@@ -29,12 +30,6 @@ SumNames critic_sums(int critics) {
 SumNames actor_sums() {
   return {.names = {nullptr, "the actor's loss", "the value of the actor's action", "its log-probability",
                     "the highest entropy"}};
-}
-
-template <typename T>
-std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
-  items.insert(items.end(), more.begin(), more.end());
-  return items;
 }
 
 // Gradients of what each critic computes.
@@ -340,11 +335,10 @@ void ActorCritic::check() const {
 }
 
 std::vector<NamedTensor> ActorCritic::state() const {
-  std::vector<NamedTensor> all = prefixed("actor.", actor_.state());
-  for (NamedTensor& named : prefixed("critics.", learned_.state())) all.push_back(std::move(named));
+  std::vector<NamedTensor> all =
+      joined(prefixed("actor.", actor_.state()), prefixed("critics.", learned_.state()));
   all.push_back({"target_critics", target_critics_.parameters()});
-  for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
-  return all;
+  return joined(std::move(all), replay_.state());
 }
 
 void ActorCritic::state_changed() {
@@ -374,8 +368,7 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
       {"critic_update_ratio", learned_.step_ratio()},
       {"dormant_share", dormant_share_of_policy()},
       {"critic_dormant_share", dormant_share_of_critics()}};
-  for (auto& metric : batch_metrics()) all.push_back(std::move(metric));
-  return all;
+  return joined(std::move(all), batch_metrics());
 }
 
 std::string ActorCritic::warning_of(double paid) const {

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "kernels/reduce.h"
 #include "src/device/device.h"
@@ -55,9 +54,7 @@ const StepRecord* Adam::live_record() const { return record_in(record_); }
 
 StepRecord Adam::record() const {
   const at::Tensor host = record_.cpu();
-  StepRecord record;
-  std::memcpy(&record, host.const_data_ptr<double>(), sizeof(record));
-  return record;
+  return *record_in(host);
 }
 
 double Adam::step_ratio() const {

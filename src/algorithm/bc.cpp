@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/distribution.h"
+#include "src/base/join.h"
 #include "src/config/heads.h"
 #include "wd/error.h"
 #include "wd/policy_gradient.h"
@@ -53,10 +54,9 @@ at::Tensor Bc::accumulate(const ReplayBatch& drawn, const std::function<bool()>&
 
 std::vector<std::pair<std::string, double>> Bc::metrics() const {
   const double loss = mean_of_sum(kPolicyLoss), entropy = mean_of_sum(kEntropy);
-  std::vector<std::pair<std::string, double>> all = {
-      {"total_loss", loss - settings_.entropy_coeff * entropy}, {"policy_loss", loss}, {"entropy", entropy}};
-  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
-  return all;
+  return joined(
+      {{"total_loss", loss - settings_.entropy_coeff * entropy}, {"policy_loss", loss}, {"entropy", entropy}},
+      optimizer_metrics());
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 // noise_damping makes it an Ornstein-Uhlenbeck process; the value of a truncated episode's last state counts.
 #include "src/algorithm/ddpg.h"
 
+#include "src/base/join.h"
+
 namespace wd {
 
 Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Noise& smoothing)
@@ -35,9 +37,7 @@ void Ddpg::follow(float tau) {
 }
 
 std::vector<NamedTensor> Ddpg::state() const {
-  std::vector<NamedTensor> all = ActorCritic::state();
-  all.push_back({"target_actor", target_actor_->parameters()});
-  return all;
+  return joined(ActorCritic::state(), {{"target_actor", target_actor_->parameters()}});
 }
 
 void Ddpg::state_changed() {

@@ -18,6 +18,7 @@
 
 #include "src/algorithm/measure.h"
 #include "src/algorithm/mixing.h"
+#include "src/base/join.h"
 #include "src/nets/values.h"
 #include "wd/kernels/td.h"
 #include "wd/policy_pass.h"
@@ -162,9 +163,7 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
 }
 
 std::vector<NamedTensor> Dqn::state() const {
-  std::vector<NamedTensor> all = ReplayAlgorithm::state();
-  all.push_back({"target", target_.parameters()});
-  return all;
+  return joined(ReplayAlgorithm::state(), {{"target", target_.parameters()}});
 }
 
 void Dqn::state_changed() {

@@ -60,6 +60,14 @@ std::string mask_fault(const PolicyBuffers& buffers, std::int64_t row, float log
   return concat("log-probability ", log_prob, " of the action");
 }
 
+// `when`: " in iteration 3", or nothing for now.
+std::string weight_fault(const Policy& policy, std::int64_t index, float value,
+                         const std::string& when = "") {
+  return concat("policy '", policy.name(), "': weight ",
+                parameter_at(policy.named_parameters(), policy.parameters(), index), " is ", value, when,
+                "; training stops: lower the learning rate, or resume from an earlier checkpoint");
+}
+
 }  // namespace
 
 Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica)
@@ -79,39 +87,18 @@ std::vector<Guard::Checked> Guard::checked_arrays() const {
   const std::vector<PolicyBuffers>& policies = trajectory_.policies();
   for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Checked::kWeights, p});
   for (std::size_t p = 0; p < policies.size(); ++p) {
-    all.push_back({Checked::kObservation, p});
-    for (std::size_t k = 0; k < policies[p].streams.size(); ++k)
-      if (policies[p].reads_stream(k) && policies[p].streams[k].type == StreamSpec::kFloat32)
-        all.push_back({Checked::kStream, p, k});
-    all.push_back({Checked::kReward, p});
-    if (policies[p].action_mask.defined()) all.push_back({Checked::kLogProb, p});
+    const PolicyBuffers& own = policies[p];
+    const bool not_a_table = own.observation.size(2) == own.num_agents;
+    all.push_back({Checked::kObservation, p, own.observation, "observation", not_a_table});
+    for (std::size_t k = 0; k < own.streams.size(); ++k)
+      if (const StreamSpec& stream = own.streams[k];
+          own.reads_stream(k) && stream.type == StreamSpec::kFloat32)
+        all.push_back({Checked::kStream, p, own.stream_rows[k], concat("stream '", stream.name, "'"),
+                       stream.of == StreamSpec::kAgent});
+    all.push_back({Checked::kReward, p, own.reward, "reward"});
+    if (own.action_mask.defined()) all.push_back({Checked::kLogProb, p, own.log_prob});
   }
   return all;
-}
-
-const at::Tensor& Guard::tensor(const Checked& array) const {
-  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
-  return array.what == Checked::kObservation ? buffers.observation
-         : array.what == Checked::kStream    ? buffers.stream_rows[array.stream]
-         : array.what == Checked::kReward    ? buffers.reward
-                                             : buffers.log_prob;
-}
-
-std::string Guard::name(const Checked& array) const {
-  return array.what == Checked::kObservation ? "observation"
-         : array.what == Checked::kReward
-             ? "reward"
-             : concat("stream '", trajectory_.policies()[array.policy].streams[array.stream].name, "'");
-}
-
-std::int64_t Guard::columns(const Checked& array) const {
-  return array.what == Checked::kObservation || array.what == Checked::kStream ? tensor(array).size(3) : 1;
-}
-
-bool Guard::of_agents(const Checked& array) const {
-  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
-  if (array.what == Checked::kStream) return buffers.streams[array.stream].of == StreamSpec::kAgent;
-  return tensor(array).size(2) == buffers.num_agents;  // not a table of observations
 }
 
 void Guard::check_finite(const std::vector<Policy>& policies, const TrainingClock& clock) {
@@ -119,9 +106,8 @@ void Guard::check_finite(const std::vector<Policy>& policies, const TrainingCloc
   args.replicas = trajectory_.num_envs();
   for (const Checked& one : checked_arrays()) {
     const bool weights = one.what == Checked::kWeights;
-    args.array[args.num_arrays] = array_of(weights ? policies[one.policy].parameters() : tensor(one));
-    if (!weights) args.per_replica[args.num_arrays] = tensor(one).stride(1);
-    ++args.num_arrays;
+    args.per_replica[args.num_arrays] = weights ? 0 : one.rows.stride(1);
+    args.array[args.num_arrays++] = array_of(weights ? policies[one.policy].parameters() : one.rows);
   }
   args.first = first_.mutable_data_ptr<std::int64_t>();
   args.time = clock.time();
@@ -133,14 +119,14 @@ std::optional<Guard::Found> Guard::found() const {
   const at::Tensor host = failure_.cpu();
   const Failure& failure = *failure_in(host);
   if (failure.iteration == 0 || failure.replica < 0) return {};
-  const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
-  const std::int64_t row = failure.index / tensor(one).stride(0);
+  const Checked one = checked_arrays()[static_cast<std::size_t>(failure.array)];
+  const std::int64_t row = failure.index / one.rows.stride(0);
   // An observation belongs to the state before its step, a reward to that after it.
   return Found{failure.iteration,
                failure.replica,
                row + (one.what == Checked::kReward ? 1 : 0),
                one.policy,
-               of_agents(one) ? failure.index / columns(one) % tensor(one).size(2) : -1,
+               one.of_agents ? failure.index / one.columns() % one.rows.size(2) : -1,
                describe(failure)};
 }
 
@@ -156,46 +142,37 @@ void Guard::check(const std::vector<Policy>& policies) const {
 
 void Guard::check_weights(const Policy& policy) const {
   const auto found = not_finite(policy.parameters(), first_.narrow(0, 0, 1), device_);
-  if (!found) return;
-  throw NotFiniteError(
-      concat("policy '", policy.name(), "': weight ",
-             parameter_at(policy.named_parameters(), policy.parameters(), *found), " is ",
-             policy.parameters()[*found].item<float>(),
-             "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
+  if (found) throw NotFiniteError(weight_fault(policy, *found, policy.parameters()[*found].item<float>()));
 }
 
 void Guard::report(const std::vector<Policy>& policies, const Failure& failure) const {
-  const auto [what, p, stream] = checked_arrays()[static_cast<std::size_t>(failure.array)];
-  const auto value = static_cast<float>(failure.value);
-  if (what == Checked::kWeights) {
-    throw std::runtime_error(
-        concat("policy '", policies[p].name(), "': weight ",
-               parameter_at(policies[p].named_parameters(), policies[p].parameters(), failure.index), " is ",
-               value, " in iteration ", failure.iteration,
-               "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
-  }
+  const Checked one = checked_arrays()[static_cast<std::size_t>(failure.array)];
+  if (one.what == Checked::kWeights)
+    throw std::runtime_error(weight_fault(policies[one.policy], failure.index,
+                                          static_cast<float>(failure.value),
+                                          concat(" in iteration ", failure.iteration)));
   throw std::runtime_error(concat(describe(failure),
                                   "; nothing was learned from it: look at the environment with `",
                                   program_name(), " check`"));
 }
 
 std::string Guard::describe(const Failure& failure) const {
-  const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
+  const Checked one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
   const std::string thing = one.what == Checked::kLogProb ? mask_fault(buffers, failure.index, value)
-                                                          : concat(name(one), ' ', value);
+                                                          : concat(one.name, ' ', value);
   return concat("policy '", buffers.name, "': ", thing, " in ", place(one, failure.index), ", in iteration ",
                 failure.iteration);
 }
 
 std::string Guard::place(const Checked& array, std::int64_t index) const {
-  const std::int64_t E = trajectory_.num_envs(), A = tensor(array).size(2), width = columns(array),
+  const std::int64_t E = trajectory_.num_envs(), A = array.rows.size(2), width = array.columns(),
                      row = index / width;
-  const bool of_replica = array.what == Checked::kStream && !of_agents(array);
+  const bool of_replica = array.what == Checked::kStream && !array.of_agents;
   return concat("step ", row / (E * A), " of the rollout, replica ", first_replica_ + row / A % E,
                 of_replica ? "" : concat(", agent ", row % A),
-                tensor(array).dim() > 3 ? concat(", entry ", index % width) : "");
+                array.rows.dim() > 3 ? concat(", entry ", index % width) : "");
 }
 
 std::string Guard::huge() const {
@@ -203,13 +180,13 @@ std::string Guard::huge() const {
   std::string all;
   for (const Checked& one : checked_arrays()) {
     if (one.what == Checked::kWeights || one.what == Checked::kLogProb) continue;
-    const at::Tensor sizes = tensor(one).flatten().to(at::kFloat).abs();
+    const at::Tensor sizes = one.rows.flatten().to(at::kFloat).abs();
     const auto index = sizes.argmax().item<std::int64_t>();
     const float size = sizes[index].item<float>();
     if (!(size > kHuge)) continue;
     const char* const reach = one.what == Checked::kStream ? " reaches " : "s reach ";
     all += concat(all.empty() ? "" : "; ", "policy '", trajectory_.policies()[one.policy].name,
-                  "': ", name(one), reach, size, ", in ", place(one, index));
+                  "': ", one.name, reach, size, ", in ", place(one, index));
   }
   return all;
 }

@@ -50,13 +50,15 @@ class Guard {
  private:
   struct Checked {
     enum What { kWeights, kObservation, kStream, kReward, kLogProb } what;  // kLogProb only with action masks
-    std::size_t policy, stream = 0;                                         // of those that the policy reads
+    std::size_t policy;
+    at::Tensor rows = {};   // of the trajectory, [T or T + 1, E, ...]; undefined: kWeights
+    std::string name = "";  // "reward"
+    bool of_agents = true;  // false: rows belong to whole replicas
+
+    // Of a row; 1: there is one number.
+    std::int64_t columns() const { return rows.dim() > 3 ? rows.size(3) : 1; }
   };
   std::vector<Checked> checked_arrays() const;
-  const at::Tensor& tensor(const Checked& array) const;  // of the trajectory, [T or T + 1, E, ...]
-  std::string name(const Checked& array) const;          // "reward"
-  std::int64_t columns(const Checked& array) const;      // of a row; 1: there is one number
-  bool of_agents(const Checked& array) const;            // false: rows belong to whole replicas
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
   std::string describe(const Failure& failure) const;  // of a replica
   std::string place(const Checked& array, std::int64_t index) const;

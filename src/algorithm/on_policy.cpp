@@ -11,6 +11,7 @@
 #include "kernels/normalize.h"
 #include "kernels/reduce.h"
 #include "src/algorithm/returns_args.h"
+#include "src/base/join.h"
 #include "src/device/device.h"
 #include "wd/error.h"
 
@@ -93,9 +94,7 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
 std::vector<NamedTensor> OnPolicy::state() const {
   std::vector<NamedTensor> all = RolloutAlgorithm::state();
   if (adaptive_lr_.defined()) all.push_back({"adaptive_lr", adaptive_lr_});
-  if (reward_norm_)
-    for (NamedTensor& named : reward_norm_->state()) all.push_back(std::move(named));
-  return all;
+  return reward_norm_ ? joined(std::move(all), reward_norm_->state()) : all;
 }
 
 // The deviation of rewards has to be known on all ranks before returns can be computed.
@@ -185,8 +184,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
       {"updates", record.steps},
       {"empty_minibatches", record.empty},
       {"overestimation", plain ? overestimation(settings_.gamma) : std::nan("")}};
-  for (auto& metric : diagnosis()) all.push_back(std::move(metric));
-  return all;
+  return joined(std::move(all), diagnosis());
 }
 
 std::string OnPolicy::warning() const {

@@ -17,6 +17,7 @@
 #include "kernels/normalize.h"
 #include "src/algorithm/mixing.h"
 #include "src/algorithm/returns_args.h"
+#include "src/base/join.h"
 #include "src/device/device.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
@@ -179,8 +180,7 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
       {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
       {"overestimation",
        mixing_.is_on() ? std::nan("") : overestimation(settings_.gamma, settings_.reward_scale)}};
-  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
-  return all;
+  return joined(std::move(all), optimizer_metrics());
 }
 
 }  // namespace

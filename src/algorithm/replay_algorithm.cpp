@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "src/algorithm/measure.h"
+#include "src/base/join.h"
 #include "wd/error.h"
 #include "wd/rollout_algorithm.h"
 
@@ -76,11 +77,7 @@ bool ReplayAlgorithm::end_step() {
   return true;
 }
 
-std::vector<NamedTensor> ReplayAlgorithm::state() const {
-  std::vector<NamedTensor> all = learned_.state();
-  for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
-  return all;
-}
+std::vector<NamedTensor> ReplayAlgorithm::state() const { return joined(learned_.state(), replay_.state()); }
 
 double ReplayAlgorithm::mean_of_sum(int sum) const {
   const std::vector<double> sums = learned_.sums();

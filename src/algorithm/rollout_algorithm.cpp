@@ -10,6 +10,7 @@
 #include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
 #include "src/algorithm/measure.h"
+#include "src/base/join.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/minibatches.h"
@@ -94,11 +95,10 @@ bool RolloutAlgorithm::end_step() {
 
 std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics() const {
   const StepRecord record = learned_.record();
-  std::vector<std::pair<std::string, double>> all = {{"grad_norm", ratio(record.norm_sum, record.steps)},
-                                                     {"updates", record.steps},
-                                                     {"empty_minibatches", record.empty}};
-  for (auto& metric : diagnosis()) all.push_back(std::move(metric));
-  return all;
+  return joined({{"grad_norm", ratio(record.norm_sum, record.steps)},
+                 {"updates", record.steps},
+                 {"empty_minibatches", record.empty}},
+                diagnosis());
 }
 
 std::vector<double> RolloutAlgorithm::last_epoch() const {

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <optional>
 
+#include "src/base/join.h"
 #include "src/device/device.h"
 #include "wd/actor_critic.h"
 #include "wd/error.h"
@@ -178,10 +179,9 @@ void Sac::check() const {
 }
 
 std::vector<NamedTensor> Sac::state() const {
-  std::vector<NamedTensor> all = ActorCritic::state();
-  all.push_back({"log_temperature", temperature_.parameters()});
-  for (const NamedTensor& named : tuned_.state()) all.push_back({"temperature." + named.name, named.tensor});
-  return all;
+  std::vector<NamedTensor> own = {{"log_temperature", temperature_.parameters()}};
+  for (const NamedTensor& named : tuned_.state()) own.push_back({"temperature." + named.name, named.tensor});
+  return joined(ActorCritic::state(), own);
 }
 
 void Sac::state_changed() {
@@ -190,10 +190,8 @@ void Sac::state_changed() {
 }
 
 std::vector<std::pair<std::string, double>> Sac::metrics() const {
-  std::vector<std::pair<std::string, double>> all = ActorCritic::metrics();
-  all.emplace_back("entropy", mean_entropy());
-  all.emplace_back("temperature", alpha_.cpu()[0].item<double>());
-  return all;
+  return joined(ActorCritic::metrics(),
+                {{"entropy", mean_entropy()}, {"temperature", alpha_.cpu()[0].item<double>()}});
 }
 
 // A temperature that grows while the entropy stays below its target weighs the entropy more and more, until

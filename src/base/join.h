@@ -1,4 +1,4 @@
-// join.h: lists of words.
+// join.h: lists, of words above all.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,13 @@ std::string join(const std::vector<Number>& numbers, std::string_view between = 
   std::string text;
   for (const Number number : numbers) text.append(text.empty() ? "" : between).append(std::to_string(number));
   return text;
+}
+
+// The items of both lists.
+template <typename T>
+std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
+  items.insert(items.end(), more.begin(), more.end());
+  return items;
 }
 
 inline bool contains(const std::vector<std::string>& words, std::string_view word) {

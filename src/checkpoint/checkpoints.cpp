@@ -12,7 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/whole_number.h"
 #include "src/checkpoint/manifest.h"
-#include "src/checkpoint/write_safetensors.h"
+#include "src/checkpoint/safetensors_header.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
 
@@ -35,18 +35,11 @@ std::string name_of(std::int64_t iteration) {
   return std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
 }
 
-fs::path room_of(const fs::path& folder, std::int64_t iteration) {
-  return folder / concat(kStage, "room-", name_of(iteration));
-}
-
 // Returns the iteration in the name of a checkpoint, or nothing if the name does not have that form.
 std::optional<std::int64_t> iteration_of(const std::string& name) {
   const auto iteration = whole_number<std::int64_t>(name);
   return iteration && name == name_of(*iteration) ? iteration : std::nullopt;
 }
-
-// The name without its ending.
-std::string stem_of(const std::string& name) { return name.substr(0, name.size() - std::strlen(kEnding)); }
 
 // Creates the folder with the permissions that the umask leaves, as for weights and metrics.
 void make_folder(const fs::path& folder) {
@@ -172,9 +165,10 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& given)
   snapshot.wall_s = checkpoint.info.wall_s;
   snapshot.products = checkpoint.info.products;
   for (const auto& [name, digest] : checkpoint.files) {
-    WD_CHECK(name == kConfig || name.starts_with(kReplayFolder) || name.starts_with(kOpponentsFolder) ||
-                 (name.ends_with(kEnding) && forms.contains(stem_of(name))),
-             (checkpoint.folder / name).string(), ": does not belong to this training");
+    WD_CHECK(
+        name == kConfig || name.starts_with(kReplayFolder) || name.starts_with(kOpponentsFolder) ||
+            (name.ends_with(kEnding) && forms.contains(name.substr(0, name.size() - std::strlen(kEnding)))),
+        (checkpoint.folder / name).string(), ": does not belong to this training");
   }
   for (const auto& [file, tensors] : forms) {
     const std::string name = file + kEnding;
@@ -193,9 +187,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
     if (iteration_of(entry.path().filename().string()) && entry.is_directory() && !entry.is_symlink())
       found.push_back(entry.path());
   }
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return iteration_of(a.filename().string()) > iteration_of(b.filename().string());
-  });
+  std::ranges::sort(found, std::greater(),
+                    [](const fs::path& path) { return iteration_of(path.filename().string()); });
   return found;
 }
 
@@ -233,7 +226,9 @@ Checkpoints::~Checkpoints() { wait(); }
 
 bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
 
-fs::path Checkpoints::room(std::int64_t iteration) const { return room_of(folder_, iteration); }
+fs::path Checkpoints::room(std::int64_t iteration) const {
+  return folder_ / concat(kStage, "room-", name_of(iteration));
+}
 
 bool Checkpoints::holds(std::int64_t iteration) {
   wait();
@@ -250,7 +245,7 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
   const bool good = wait();
   if (std::error_code unknown; !fs::is_directory(folder_, unknown)) forget();
   if (stands(snapshot.counts.iteration)) {
-    fs::remove_all(room_of(folder_, snapshot.counts.iteration));
+    fs::remove_all(room(snapshot.counts.iteration));
     return good;
   }
   const auto before = std::pair(best_return_, best_);
@@ -270,7 +265,7 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
           std::tie(best_return_, best_) = before;
           std::error_code left;  // on a full disk, the space that it took is needed
           fs::remove_all(folder_ / (kStage + name_of(snapshot.counts.iteration)), left);
-          fs::remove_all(room_of(folder_, snapshot.counts.iteration), left);
+          fs::remove_all(room(snapshot.counts.iteration), left);
           logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
                                 ": older checkpoints are unchanged"));
           return false;
@@ -307,26 +302,26 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   std::set<fs::path> folders = {stage};
   std::vector<File> files;  // brought to disk before the checkpoint gets its name
   for (const fs::path& path : growing) files.emplace_back(path, O_RDONLY, FileKind::kOwn);
+  // `put` makes the file at the path that it gets.
+  const auto add = [&](const std::string& file, const auto& put) {
+    const fs::path path = stage / (file + kEnding);
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
+    put(path);
+    files.emplace_back(path, O_RDONLY);
+    manifest.files[file + kEnding] = checkpoint::digest_of(path);
+    failpoint("checkpoint.file");
+  };
   for (const auto& [file, tensors] : snapshot.files) {
-    const fs::path path = stage / (file + kEnding);
-    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
     const auto metadata = snapshot.metadata.find(file);
-    write_safetensors(path, views_of(tensors),
-                      metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second,
-                      Durability::kReplace);
-    files.emplace_back(path, O_RDONLY);
-    manifest.files[file + kEnding] = checkpoint::digest_of(path);
-    failpoint("checkpoint.file");
+    add(file, [&](const fs::path& path) {
+      write_safetensors(path, views_of(tensors),
+                        metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second,
+                        Durability::kReplace);
+    });
   }
-  for (const auto& [file, from] : snapshot.written) {
-    const fs::path path = stage / (file + kEnding);
-    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
-    rename_file(from, path);
-    files.emplace_back(path, O_RDONLY);
-    manifest.files[file + kEnding] = checkpoint::digest_of(path);
-    failpoint("checkpoint.file");
-  }
-  fs::remove_all(room_of(folder_, snapshot.counts.iteration));
+  for (const auto& [file, from] : snapshot.written)
+    add(file, [&](const fs::path& path) { rename_file(from, path); });
+  fs::remove_all(room(snapshot.counts.iteration));
   write_file_atomically(stage / kConfig, config, Durability::kReplace);
   manifest.files[kConfig] = checkpoint::digest_of(stage / kConfig);
   write_file_atomically(stage / kManifest, checkpoint::encode(manifest), Durability::kReplace);

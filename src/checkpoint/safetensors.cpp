@@ -9,7 +9,6 @@
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/checkpoint/safetensors_header.h"
-#include "src/checkpoint/write_safetensors.h"
 #include "wd/error.h"
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");

@@ -1,8 +1,10 @@
-// safetensors_header.h: encodes and checks the JSON between the length and the data.
+// safetensors_header.h: encodes and checks the JSON between the length and the data, and what else this
+// program knows of safetensors files.
 #pragma once
 
 #include <stdexcept>
 
+#include "src/base/atomic_file.h"
 #include "wd/safetensors.h"
 
 namespace wd {
@@ -30,6 +32,10 @@ inline std::string reason_of(const std::filesystem::path& file, const std::runti
   const std::string text = error.what(), begin = file.string() + ": ";
   return text.starts_with(begin) ? text.substr(begin.size()) : text;
 }
+
+// The same as for users, who get kSync; files of a checkpoint are synced together.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const TensorMetadata& metadata, Durability durability);
 
 // For example "F32 [3, 4]".
 std::string describe_tensor(std::string_view dtype, std::span<const std::int64_t> shape);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "src/config/role_names.h"
-#include "src/evaluation/seeds.h"
 #include "src/game/endless.h"
 #include "wd/error.h"
 #include "wd/game.h"

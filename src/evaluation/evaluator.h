@@ -17,6 +17,9 @@
 
 namespace wd {
 
+// The random numbers of evaluations and recordings, which no training uses: its seeds are below 2^53.
+inline constexpr std::uint64_t kEvaluationSeeds = std::uint64_t{1} << 63;
+
 // Where episodes start: as in training (for env.reset: random, as the first episodes of training did), or as
 // the match's own seed determines.
 enum class Starts { kTraining, kFresh };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "src/policy/impl.h"
 #include "wd/detail/advance.h"
@@ -14,21 +15,19 @@ namespace wd {
 
 namespace {
 
-void append(Series& series, const at::Tensor& numbers) {
-  const at::Tensor values = numbers.to(at::kDouble).cpu().contiguous();
-  const auto* const first = values.const_data_ptr<double>();
-  series.width = static_cast<int>(values.numel());
-  series.values.insert(series.values.end(), first, first + values.numel());
+// Adds the numbers of one moment.
+void append(Series& series, const auto& numbers) {
+  series.width = static_cast<int>(numbers.size());
+  series.values.insert(series.values.end(), numbers.begin(), numbers.end());
 }
 
 // Not PolicyBuffers::active: agents that are paid after leaving count, and are out of the game.
 void add_in_game(EpisodeRecord& episode, const std::vector<std::uint8_t>& in_game, const Spec& spec) {
-  auto first = in_game.begin();
+  std::span rest(in_game);
   for (std::size_t r = 0; r < episode.roles.size(); ++r) {
-    Series& series = episode.roles[r].in_game;
-    series.width = spec.roles[r].count;
-    series.values.insert(series.values.end(), first, first + series.width);
-    first += series.width;
+    const auto count = static_cast<std::size_t>(spec.roles[r].count);
+    append(episode.roles[r].in_game, rest.first(count));
+    rest = rest.subspan(count);
   }
 }
 
@@ -126,7 +125,7 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
         if (!all.defined()) all = at::full({spec.roles[r].count, rows.size(1)}, std::nan(""), rows.options());
         all.index_copy_(0, share.numbers, rows.index_select(0, share.slots));
       }
-      if (all.defined()) append(series, all);
+      if (all.defined()) append(series, std::span(all.const_data_ptr<double>(), std::size_t(all.numel())));
     };
     const auto of_box = [&](double deviations) {
       return [=](Policy* policy, const PolicyBuffers& buffers) {
@@ -170,11 +169,7 @@ void Recorder::add_frame(const Game& game, bool first) {
     if (pictures_) episode.pictures.push_back(replicas.picture(static_cast<int>(e)));
     const auto* const block =
         static_cast<const std::byte*>(blocks.const_data_ptr()) + replica * blocks.stride(0);
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const std::vector<double> values = read_field(block, fields[f]);
-      episode.state[f].width = static_cast<int>(values.size());
-      episode.state[f].values.insert(episode.state[f].values.end(), values.begin(), values.end());
-    }
+    for (std::size_t f = 0; f < fields.size(); ++f) append(episode.state[f], read_field(block, fields[f]));
     add_in_game(episode, replicas.in_game(block), replicas.spec());
     const bool ends = !first && ended.const_data_ptr<std::uint8_t>()[e] != 0;
     episode.whole = ends;

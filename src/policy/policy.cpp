@@ -9,6 +9,7 @@
 #include "kernels/distribution.h"
 #include "kernels/noise_gradient.h"
 #include "kernels/sample.h"
+#include "src/base/join.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/mixer.h"
@@ -250,9 +251,7 @@ std::vector<NamedTensor> Policy::named_parameters() const {
 std::vector<NamedTensor> Policy::statistics() const {
   std::vector<NamedTensor> all;
   if (impl_->observation_norm) all = impl_->observation_norm->statistics();
-  if (!impl_->value_norm) return all;
-  for (NamedTensor& statistic : impl_->value_norm->statistics()) all.push_back(std::move(statistic));
-  return all;
+  return impl_->value_norm ? joined(std::move(all), impl_->value_norm->statistics()) : all;
 }
 
 const at::Tensor* Policy::count_observations(const PolicyBuffers& buffers, int steps) {
@@ -270,8 +269,7 @@ std::vector<NamedTensor> Policy::saved() const {
   if (impl_->critics)
     for (const NamedTensor& part : impl_->critics->named_parameters())
       all.push_back({"critics." + part.name, part.tensor});
-  for (NamedTensor& statistic : statistics()) all.push_back(std::move(statistic));
-  return all;
+  return joined(std::move(all), statistics());
 }
 
 void Policy::normalize_values() {

@@ -96,14 +96,9 @@ void Recording::check(const std::string& environment, const Spec& spec, const Po
 
 void Recording::check_headers(const std::string& environment, const Spec& spec,
                               const PolicyLayout& policy) const {
-  check_metadata(recording_metadata(environment, spec, policy));
-  check_forms(policy);
-}
-
-void Recording::check_metadata(const TensorMetadata& expected) const {
   for (const Part& part : parts_) {
     const TensorMetadata& found = part.file->metadata();
-    for (const auto& [key, value] : expected) {
+    for (const auto& [key, value] : recording_metadata(environment, spec, policy)) {
       const auto own = found.find(key);
       const std::string there = own == found.end() ? "nothing" : own->second;
       if (there == value) continue;
@@ -114,9 +109,6 @@ void Recording::check_metadata(const TensorMetadata& expected) const {
                : ": record it in this environment, with these policies and settings"));
     }
   }
-}
-
-void Recording::check_forms(const PolicyLayout& policy) const {
   for (const Part& part : parts_) {
     for (const TensorInfo& info : part.file->tensors())
       if (std::ranges::none_of(recorded_fields(),
@@ -158,13 +150,13 @@ void Recording::check_entries(const PolicyLayout& policy) const {
                                 fault->agent < 0 ? "" : concat(", agent ", fault->agent), ": is ",
                                 fault->what, ": nothing was learned; mend the data, or record again"));
       };
-      const Flags flags{read("active"), read("agent_terminated"), read("terminated"), read("truncated"),
-                        read("reset_step")};
-      refuse(no_flag("active", flags.active));
-      refuse(no_flag("agent_terminated", flags.agent_terminated));
-      refuse(no_flag("terminated", flags.terminated));
-      refuse(no_flag("truncated", flags.truncated));
-      refuse(no_flag("reset_step", flags.reset_step));
+      const auto read_flags = [&](const char* field) {
+        at::Tensor found = read(field);
+        refuse(no_flag(field, found));
+        return found;
+      };
+      const Flags flags{read_flags("active"), read_flags("agent_terminated"), read_flags("terminated"),
+                        read_flags("truncated"), read_flags("reset_step")};
       for (std::int64_t i = 0; i < n; ++i) refuse(order.fault(flags, i, (first + i) / part.steps));
       const Entries entries{.observation = read("observation"),
                             .action_mask = policy.has_action_mask ? read("action_mask") : at::Tensor(),

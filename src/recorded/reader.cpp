@@ -2,9 +2,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "kernels/replay_body.h"
+#include "src/base/whole_number.h"
 #include "src/checkpoint/safetensors_header.h"
 #include "src/recorded/fields.h"
 #include "src/recorded/recording.h"
@@ -26,12 +26,10 @@ at::ScalarType type_of(const std::string& dtype) {
 std::int64_t number(const SafetensorsReader& file, const char* key) {
   const auto found = file.metadata().find(key);
   WD_CHECK(found != file.metadata().end(), "has no '", key, "' in its metadata");
-  const std::string& text = found->second;
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  WD_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0, "has '", key, "' = ", text,
+  const auto value = whole_number<std::int64_t>(found->second);
+  WD_CHECK(value && *value >= 0, "has '", key, "' = ", found->second,
            " in its metadata, which is no number of steps");
-  return value;
+  return *value;
 }
 
 // Checks a part by itself. Returns [replicas, steps].
@@ -56,8 +54,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
 }  // namespace
 
 std::int64_t row_bytes(const TensorInfo& form) {
-  auto bytes = static_cast<std::int64_t>(dtype_bytes(form.dtype));
-  for (std::size_t d = 2; d < form.shape.size(); ++d) bytes *= form.shape[d];
+  const auto bytes = static_cast<std::int64_t>(tensor_bytes(form.dtype, std::span(form.shape).subspan(2)));
   WD_CHECK(bytes > 0, "has rows of '", form.name, "' without a number");
   return bytes;
 }

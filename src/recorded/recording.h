@@ -93,8 +93,6 @@ class Recording {
   };
   // Steps [first, first + n) of a part's replicas, one after another.
   at::Tensor rows(const Part& part, const std::string& field, std::int64_t first, std::int64_t n) const;
-  void check_metadata(const TensorMetadata& expected) const;
-  void check_forms(const PolicyLayout& policy) const;
   void check_entries(const PolicyLayout& policy) const;
   [[noreturn]] void fail(const std::filesystem::path& file, const std::string& reason) const;
 

@@ -35,6 +35,46 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
   return tensor.defined() ? reinterpret_cast<T*>(bytes_at(tensor, row, slot)) : nullptr;
 }
 
+// The rows that step t reads and writes; what follows it is written to row `next`.
+StepView view_of(const RolloutShape& shape, const std::vector<PolicyBuffers>& policies, int t, int next) {
+  StepView view;
+  view.observation_type = shape.storage.type;
+  view.as_table = shape.storage.as_table;
+  for (const Seat& seat : shape.cast.seats) {
+    const PolicyBuffers& policy = policies[static_cast<std::size_t>(seat.policy)];
+    const int slot = policy.slot_of(seat.first_agent);
+    SeatView& rows = view.seats[view.num_seats++] =
+        SeatView::of(shape.spec.roles[static_cast<std::size_t>(seat.role)], seat.first_agent, seat.count);
+    rows.policy_agents = policy.num_agents;
+    rows.observed_agents = static_cast<int>(policy.observation.size(2));
+    rows.observation_stride = static_cast<int>(policy.observation.size(3));
+    if (policy.unit == ActionUnit::kHalfWidths)
+      rows.bounds = reinterpret_cast<const Bounds*>(policy.bounds.const_data_ptr<float>());
+    rows.action = at_row<std::int32_t>(policy.action, t, slot);
+    rows.reward = at_row<float>(policy.reward, t, slot);
+    rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
+    rows.active = at_row<std::uint8_t>(policy.active, next, slot);
+    rows.restarted = at_row<std::uint8_t>(policy.restarted, next, slot);
+    rows.observation = bytes_at(policy.observation, next, policy.as_table() ? seat.first_agent : slot);
+    rows.action_mask = at_row<std::uint8_t>(policy.action_mask, next, slot);
+    for (std::size_t k = 0; k < policy.streams.size(); ++k)
+      if (policy.streams[k].of == StreamSpec::kAgent)
+        rows.streams[k] = bytes_at(policy.stream_rows[k], next, slot);
+  }
+  const PolicyBuffers& common = policies.front();
+  view.num_streams = static_cast<int>(shape.spec.streams.size());
+  for (std::size_t k = 0; k < shape.spec.streams.size(); ++k) {
+    view.stream_bytes[k] = shape.spec.streams[k].row_bytes();
+    if (shape.spec.streams[k].of == StreamSpec::kReplica)
+      view.streams[k] = bytes_at(common.stream_rows[k], next, 0);
+  }
+  view.terminated = at_row<std::uint8_t>(common.terminated, t, 0);
+  view.truncated = at_row<std::uint8_t>(common.truncated, t, 0);
+  view.reset_step = at_row<std::uint8_t>(common.reset_step, t, 0);
+  view.statistic = at_row<float>(common.statistics, t, 0);
+  return view;
+}
+
 }  // namespace
 
 at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end) const {
@@ -74,64 +114,10 @@ Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Dev
 
 StepView Trajectory::rows(int t) const {
   WD_CHECK(t >= 0 && t < steps(), "step ", t, " is outside a rollout of ", steps());
-  StepView view;
-  view.observation_type = shape_.storage.type;
-  view.as_table = shape_.storage.as_table;
-  for (const Seat& seat : shape_.cast.seats) {
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
-    const int slot = policy.slot_of(seat.first_agent);
-    SeatView& rows = view.seats[view.num_seats++] =
-        SeatView::of(shape_.spec.roles[static_cast<std::size_t>(seat.role)], seat.first_agent, seat.count);
-    rows.policy_agents = policy.num_agents;
-    rows.observed_agents = static_cast<int>(policy.observation.size(2));
-    rows.observation_stride = static_cast<int>(policy.observation.size(3));
-    if (policy.unit == ActionUnit::kHalfWidths)
-      rows.bounds = reinterpret_cast<const Bounds*>(policy.bounds.const_data_ptr<float>());
-    rows.action = at_row<std::int32_t>(policy.action, t, slot);
-    rows.reward = at_row<float>(policy.reward, t, slot);
-    rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
-    rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
-    rows.restarted = at_row<std::uint8_t>(policy.restarted, t + 1, slot);
-    rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? seat.first_agent : slot);
-    rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
-    for (std::size_t k = 0; k < policy.streams.size(); ++k)
-      if (policy.streams[k].of == StreamSpec::kAgent)
-        rows.streams[k] = bytes_at(policy.stream_rows[k], t + 1, slot);
-  }
-  view.num_streams = static_cast<int>(shape_.spec.streams.size());
-  for (std::size_t k = 0; k < shape_.spec.streams.size(); ++k) {
-    const at::Tensor& stream = policies_.front().stream_rows[k];
-    view.stream_bytes[k] = shape_.spec.streams[k].row_bytes();
-    if (shape_.spec.streams[k].of == StreamSpec::kReplica) view.streams[k] = bytes_at(stream, t + 1, 0);
-  }
-  view.terminated = at_row<std::uint8_t>(terminated(), t, 0);
-  view.truncated = at_row<std::uint8_t>(truncated(), t, 0);
-  view.reset_step = at_row<std::uint8_t>(reset_step(), t, 0);
-  view.statistic = at_row<float>(statistics(), t, 0);
-  return view;
+  return view_of(shape_, policies_, t, t + 1);
 }
 
-StepView Trajectory::first_rows() const {
-  StepView view = without_outcomes(rows(0));
-  const auto back = [](void* row, const at::Tensor& tensor) -> void* {
-    if (row == nullptr) return row;
-    return static_cast<std::byte*>(row) - tensor.stride(0) * tensor.element_size();
-  };
-  for (int k = 0; k < view.num_streams; ++k)
-    view.streams[k] = back(view.streams[k], policies_.front().stream_rows[static_cast<std::size_t>(k)]);
-  for (int r = 0; r < view.num_seats; ++r) {
-    const Seat& seat = shape_.cast.seats[static_cast<std::size_t>(r)];
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
-    SeatView& rows = view.seats[r];
-    rows.active -= policy.active.stride(0);
-    if (rows.restarted != nullptr) rows.restarted -= policy.restarted.stride(0);
-    rows.observation = back(rows.observation, policy.observation);
-    for (int k = 0; k < view.num_streams; ++k)
-      rows.streams[k] = back(rows.streams[k], policy.stream_rows[static_cast<std::size_t>(k)]);
-    if (rows.action_mask != nullptr) rows.action_mask -= policy.action_mask.stride(0);
-  }
-  return view;
-}
+StepView Trajectory::first_rows() const { return without_outcomes(view_of(shape_, policies_, 0, 0)); }
 
 std::vector<NamedTensor> Trajectory::last_rows() const {
   std::vector<NamedTensor> rows;

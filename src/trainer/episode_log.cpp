@@ -118,12 +118,12 @@ void EpisodeLog::read() {
   unread_ = 0;
   std::optional<NotStrict> read_of_metrics;
   if (device_.is_cuda()) read_of_metrics.emplace();
-  const at::Tensor here = ended_here(), ended = group_.all_gather_rows(here);
-  const std::size_t P = policies_.size(), width = static_cast<std::size_t>(ended.size(1));
+  const at::Tensor ended = group_.all_gather_rows(ended_here());
+  const std::size_t P = policies_.size();
   std::vector<const double*> rows;
   for (std::int64_t i = 0; i < ended.size(0); ++i)
-    rows.push_back(ended.const_data_ptr<double>() + static_cast<std::size_t>(i) * width);
-  std::sort(rows.begin(), rows.end(), [](const double* a, const double* b) { return a[0] < b[0]; });
+    rows.push_back(ended.const_data_ptr<double>() + i * ended.size(1));
+  std::ranges::sort(rows, {}, [](const double* row) { return row[0]; });
   const std::int64_t all_envs = std::int64_t{group_.size()} * trajectory_.num_envs();
   for (const double* const row : rows) {
     for (std::size_t p = 0; p < P; ++p) {
@@ -142,8 +142,7 @@ EpisodeLog::Ended EpisodeLog::take_ended(std::size_t policy) {
   Ended interval;
   interval.episodes = static_cast<std::int64_t>(log.lengths.size());
   interval.mean_return = mean(log.returns);
-  interval.max_return =
-      log.returns.empty() ? std::nan("") : *std::max_element(log.returns.begin(), log.returns.end());
+  interval.max_return = log.returns.empty() ? std::nan("") : std::ranges::max(log.returns);
   interval.mean_length = mean(log.lengths);
   log.returns.clear();
   log.lengths.clear();
@@ -185,16 +184,6 @@ std::vector<NamedTensor> EpisodeLog::state() const {
   return state;
 }
 
-void EpisodeLog::restore_window(const NamedTensor& saved, ReturnWindow& window) {
-  const at::Tensor& tensor = saved.tensor;
-  const std::vector<std::int64_t> rows = {window.replicas(), window.most()};
-  WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.sizes() == at::IntArrayRef(rows),
-           "the checkpoint's tensor '", saved.name, "' is ", tensor.scalar_type(), tensor.sizes(), " where ",
-           at::kDouble, at::IntArrayRef(rows), " is expected");
-  window = ReturnWindow(window.replicas());
-  window.restore(tensor.const_data_ptr<double>());
-}
-
 void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
   count_.zero_();
   unread_ = 0;
@@ -209,8 +198,9 @@ void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
     const std::string prefix = trajectory_.policies()[p].name + "/";
     restore_tensor(state, prefix + "running_return", log.running_return);
     restore_tensor(state, prefix + "running_length", log.running_length);
-    const std::string recent = prefix + "recent";
-    restore_window({recent, find_tensor(state, recent)}, log.window);
+    const at::Tensor recent = at::empty({log.window.replicas(), log.window.most()}, at::kDouble);
+    restore_tensor(state, prefix + "recent", recent);
+    log.window.restore(recent.const_data_ptr<double>());
     list(prefix + "returns", log.returns);
     list(prefix + "lengths", log.lengths);
   }

@@ -52,7 +52,6 @@ class EpisodeLog {
     std::vector<double> returns, lengths;  // of the interval
   };
 
-  static void restore_window(const NamedTensor& saved, ReturnWindow& window);
   void accumulate_policy(std::size_t policy);
   at::Tensor ended_here();
 

@@ -91,7 +91,6 @@ struct Trainer::Impl {
                                   const ProcessGroup& group);
   bool keeps_activations(std::size_t policy) const;
   bool has_room(double bytes) const;
-  void leave_out_cut_episodes();
   bool is_offline() const { return !config.trainer.offline.empty(); }
   const Recording* open_recording(std::size_t policy);
   void poison(const std::string& tensor);

@@ -18,9 +18,7 @@ namespace {
 constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;  // of all ranks together
 
 std::int64_t row_bytes(const at::Tensor& rows) {  // of one entry of one replica
-  std::int64_t bytes = rows.element_size();
-  for (std::int64_t d = 2; d < rows.dim(); ++d) bytes *= rows.size(d);
-  return bytes;
+  return rows.element_size() * c10::multiply_integers(rows.sizes().slice(2));
 }
 
 // Calls f(replica, replicas, entry, entries) for parts of a tensor [replicas, entries, ...] that are not
@@ -126,7 +124,7 @@ double Trainer::memory_bytes() const {
   constexpr std::int64_t kLate = std::int64_t{1} << 40;  // memories are full after so many iterations
   for (const Learner& learner : impl_->learners)
     for (const NamedTensor& named : learner.algorithm().memory(kLate))
-      bytes += static_cast<double>(named.tensor.size(0) * named.tensor.size(1) * row_bytes(named.tensor));
+      bytes += static_cast<double>(named.tensor.nbytes());
   return bytes * impl_->group.size();
 }
 

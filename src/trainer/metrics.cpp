@@ -2,8 +2,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "kernels/reduce.h"
@@ -13,7 +15,6 @@
 #include "src/replicas/dropped.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/impl.h"
-#include "src/trainer/reduce_metrics.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -35,6 +36,37 @@ std::pair<double, double> reward_limits(const PolicyBuffers& buffers) {
   }
   const double low = least.item<double>(), high = greatest.item<double>();
   return low <= high ? std::pair(low, high) : std::pair(std::nan(""), std::nan(""));
+}
+
+// Returns NaN if no rank measured anything.
+double reduce(Reduce how, const std::vector<double>& measured) {
+  if (measured.empty()) return std::nan("");
+  if (how == Reduce::kMin) return std::ranges::min(measured);
+  if (how == Reduce::kMax) return std::ranges::max(measured);
+  const double sum = std::accumulate(measured.begin(), measured.end(), 0.0);
+  return how == Reduce::kSum ? sum : sum / static_cast<double>(measured.size());
+}
+
+// Combines the rows of all ranks into one, each metric as it declares: the sum, maximum or minimum, or the
+// mean over the ranks that measured it. Ranks have the same names in the same order, and all get the same
+// row.
+MetricsRow reduce(const MetricsRow& row, const ProcessGroup& group) {
+  if (group.size() == 1) return row;
+  const auto n = static_cast<std::int64_t>(row.values().size());
+  at::Tensor own = at::empty({1, n}, at::kDouble);
+  for (std::int64_t k = 0; k < n; ++k) own[0][k] = row.values()[static_cast<std::size_t>(k)].second;
+  const at::Tensor all = group.all_gather_rows(own);
+  MetricsRow reduced(row.counts());
+  for (auto k = static_cast<std::int64_t>(reduced.values().size()); k < n; ++k) {  // after the counts
+    const std::string& name = row.values()[static_cast<std::size_t>(k)].first;
+    std::vector<double> measured;
+    for (std::int64_t r = 0; r < all.size(0); ++r) {
+      const double value = all[r][k].item<double>();
+      if (!std::isnan(value)) measured.push_back(value);
+    }
+    reduced.add(name, reduce(reduce_of(name), measured));
+  }
+  return reduced;
 }
 
 }  // namespace

@@ -10,8 +10,7 @@
 namespace wd {
 
 const at::Tensor& find_tensor(const std::vector<NamedTensor>& tensors, std::string_view name) {
-  const auto found =
-      std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) { return t.name == name; });
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   WD_CHECK(found != tensors.end(), "the checkpoint has no tensor '", name, "'");
   return found->tensor;
 }

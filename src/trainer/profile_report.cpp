@@ -1,6 +1,6 @@
 // profile_report.cpp: writes a profile as a table and as JSON.
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "src/report/format.h"
 #include "src/report/table.h"
@@ -12,11 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string number(double value, const char* format = "%.3f") {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
+std::string number(double value, const char* format = "%.3f") { return report::format_number(format, value); }
 std::string percent(double part, double whole) {
   return whole > 0.0 ? number(100.0 * part / whole, "%.1f %%") : "-";
 }
@@ -24,12 +20,6 @@ std::string percent(double part, double whole) {
 // Rollouts are one single phase only if a GPU replays them.
 bool is_told(const ProfileReport& report, std::size_t phase) {
   return phase != static_cast<std::size_t>(Phase::kRollout) || report.phases[phase] > 0.0;
-}
-
-double sum(const std::array<double, kNumPhases>& phases) {
-  double all = 0.0;
-  for (const double seconds : phases) all += seconds;
-  return all;
 }
 
 // Time of threads outside all operations: other code, and waiting.
@@ -43,7 +33,8 @@ double rest(const ProfileReport& report, Phase phase) {
 }  // namespace
 
 std::string profile_text(const ProfileReport& report) {
-  const double n = report.iterations, per_ms = 1e3 / n, all = sum(report.phases);
+  const double n = report.iterations, per_ms = 1e3 / n,
+               all = std::accumulate(report.phases.begin(), report.phases.end(), 0.0);
   std::string text =
       concat("profile of ", report.iterations, " iterations: ", report.env, " on ", report.device_name, ", ",
              number(per_ms * report.seconds), " ms an iteration, ",

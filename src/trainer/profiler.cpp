@@ -6,10 +6,6 @@
 
 namespace wd {
 
-namespace {
-using Clock = std::chrono::steady_clock;
-}
-
 void Profiler::before(Trainer& trainer) {
   if (running_ || wanted_ == 0 || seen_ != kWarmUp) return;
   const Device device = trainer.replicas().device();
@@ -23,7 +19,7 @@ void Profiler::before(Trainer& trainer) {
   }
   // The tracer takes seconds to start, which belong to no phase. Both clocks start after it, the host's first
   // and the phases' last, so that phases sum to at most the seconds.
-  start_ = Clock::now();
+  watch_ = Stopwatch();
   phases_ = trainer.phase_seconds();
 }
 
@@ -43,7 +39,7 @@ ProfileReport Profiler::report(Trainer& trainer) {
   synchronize(device);
   ProfileReport report;
   report.phases = trainer.phase_seconds();
-  report.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  report.seconds = watch_.seconds();
   if (tracer_) {
     report.kernels = tracer_->stop();
     tracer_.reset();

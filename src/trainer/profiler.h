@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/stopwatch.h"
 #include "src/device/profile_kernels.h"
 #include "wd/detail/profile.h"
 #include "wd/trainer.h"
@@ -44,7 +45,7 @@ class Profiler {
 
   int wanted_, seen_ = 0;  // iterations; seen_ includes the warm-up
   bool running_ = false;
-  std::chrono::steady_clock::time_point start_;
+  Stopwatch watch_;
   StepCounts counts_;
   std::array<double, kNumPhases> phases_{};
   std::optional<profile::KernelTracer> tracer_;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
@@ -49,6 +50,22 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
   }
   group.scatter_rows(source, rows);
   return rows;
+}
+
+// This rank's part of tensors that rank 0 has in a file; the other ranks pass null.
+std::vector<NamedTensor> own_parts(const ProcessGroup& group, const std::vector<NamedTensor>& tensors,
+                                   const std::vector<NamedTensor>* saved) {
+  std::vector<NamedTensor> own;
+  for (const NamedTensor& named : tensors) {
+    const at::Tensor source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
+    own.push_back(
+        {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
+  }
+  return own;
+}
+
+void restore_tensors(const std::vector<NamedTensor>& own, const std::vector<NamedTensor>& into) {
+  for (const NamedTensor& named : into) restore_tensor(own, named.name, named.tensor);
 }
 
 // What cannot be in the headers of replicas that were read from a file; or nothing.
@@ -142,15 +159,8 @@ void Trainer::Impl::restore_played(const Snapshot& snapshot) {
   if (!any(group.leads() && trained != snapshot.files.end()) || played.copies().empty()) return;
   played.exchange();
   for (const Policy& policy : policies) {
-    const std::vector<NamedTensor> tensors = policy.saved();
-    std::vector<NamedTensor> own;
-    for (const NamedTensor& named : tensors) {
-      const at::Tensor source =
-          group.leads() ? find_tensor(snapshot.files.at(kWeightsFolder + policy.name()), named.name)
-                        : at::Tensor();
-      own.push_back({named.name, distribute(group, source)});
-    }
-    for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
+    const auto* const saved = group.leads() ? &snapshot.files.at(kWeightsFolder + policy.name()) : nullptr;
+    restore_tensors(own_parts(group, policy.saved(), saved), policy.saved());
   }
   played.exchange();
   played_known = true;
@@ -170,43 +180,35 @@ void Trainer::restore(const Snapshot& snapshot) {
       WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
       saved = &found->second;
     }
-    std::vector<NamedTensor> own;
-    for (const NamedTensor& named : tensors) {
-      const at::Tensor& source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
-      own.push_back(
-          {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
-    }
-    if (file == "episodes") {
+    const std::vector<NamedTensor> own = own_parts(group, tensors, saved);
+    if (file == "episodes")
       self.episodes.restore(own);
-    } else {
-      for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
-    }
+    else
+      restore_tensors(own, tensors);
   }
   for (const std::string& fault : group.all_gather(header_fault(self.replicas, self.share.first_replica)))
     if (!fault.empty()) throw UsageError(fault);
   self.restore_played(snapshot);
+  const nlohmann::json numbers =
+      parse_json(group.broadcast(dump(nlohmann::json{{"iteration", snapshot.counts.iteration},
+                                                     {"env_steps", snapshot.counts.env_steps},
+                                                     {"agent_steps", snapshot.counts.agent_steps},
+                                                     {"wall_s", snapshot.wall_s},
+                                                     {"products", snapshot.products}})));
   // With another number of ranks, bits differ anyway.
-  const std::vector<std::string> products = group.all_gather(dump(nlohmann::json(snapshot.products)));
-  const auto of_rank = parse_json(products[0]);
-  if (self.device.is_cuda() && of_rank.size() == static_cast<std::size_t>(group.size()))
-    timed_algorithms::restore(of_rank[static_cast<std::size_t>(group.rank())].get<std::string>());
+  const nlohmann::json& products = numbers["products"];
+  if (self.device.is_cuda() && products.size() == static_cast<std::size_t>(group.size()))
+    timed_algorithms::restore(products[static_cast<std::size_t>(group.rank())].get<std::string>());
   self.parameters_changed();
   for (OpponentsPlayer* const listed : opponents_of(self.game)) listed->restored();
-  const StepCounts& counts = snapshot.counts;
-  const at::Tensor numbers =
-      at::tensor({static_cast<double>(counts.iteration), static_cast<double>(counts.env_steps),
-                  static_cast<double>(counts.agent_steps), snapshot.wall_s},
-                 at::kDouble);
-  group.broadcast(numbers);  // counts are below 2^53
-  const auto number = [&](int k) { return numbers[k].item<double>(); };
-  self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
-                 static_cast<std::int64_t>(number(2))};
+  self.counts = {numbers["iteration"], numbers["env_steps"], numbers["agent_steps"]};
   self.clock.set(self.counts.iteration, self.counts.env_steps);
   self.counts_at_metrics = self.counts;
   self.game.restore_started(self.counts.iteration > 0);
   self.memory_awaited = has_memory();
   self.metrics_taken = Clock::now();
-  self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(number(3)));
+  self.start = self.metrics_taken -
+               std::chrono::duration_cast<Clock::duration>(Seconds(numbers["wall_s"].get<double>()));
 }
 
 void Trainer::check_ranks_agree() const {
@@ -219,12 +221,11 @@ void Trainer::check_ranks_agree() const {
   }
   const at::Tensor all =
       self.group.all_gather_rows(at::full({1}, static_cast<std::int64_t>(hash), at::kLong));
-  std::string others;
+  std::vector<int> others;
   for (int r = 1; r < self.group.size(); ++r)
-    if (all[r].item<std::int64_t>() != all[0].item<std::int64_t>())
-      others += concat(others.empty() ? "" : ", ", r);
+    if (all[r].item<std::int64_t>() != all[0].item<std::int64_t>()) others.push_back(r);
   WD_CHECK(others.empty(), "after iteration ", self.counts.iteration,
-           " parameters, moments or counters of rank ", others,
+           " parameters, moments or counters of rank ", join(others),
            " are not those of rank 0: the ranks have drifted apart, and training stops; resume from an "
            "earlier checkpoint, and look for a machine with faulty memory or a different build");
 }

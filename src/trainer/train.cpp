@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
 #include "src/base/log.h"
+#include "src/base/stopwatch.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/metrics/spikes.h"
@@ -26,12 +26,6 @@
 namespace wd {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string kibibytes(std::uint64_t bytes) { return concat((bytes + 1023) / 1024, " KiB"); }
 
@@ -54,7 +48,7 @@ class Session {
 
  private:
   bool out_of_time() const {
-    return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
+    return config_.trainer.max_seconds > 0.0 && watch_.seconds() >= config_.trainer.max_seconds;
   }
   TrainEnd reason_to_stop();
   void look_at_goal(TrainEnd& end);
@@ -87,13 +81,13 @@ class Session {
   std::map<std::string, std::string> recordings_;
   std::optional<SpikeWatch> spikes_;
   Profiler profiler_;
-  Clock::time_point start_ = Clock::now();
+  Stopwatch watch_;
   std::int64_t reported_ = 0;  // iteration of the last report
   at::Tensor stop_flags_ = at::zeros({3}, at::kLong);
-  Clock::time_point saved_ = Clock::now();  // when the newest checkpoint was begun
-  bool save_by_time_ = false;               // the same on all ranks: decided by rank 0's clock
-  double checkpoint_seconds_ = 0.0;         // time that training waited for checkpoints since the last report
-  double evaluation_seconds_ = 0.0;         // the same for evaluations and recordings
+  Stopwatch saved_;                  // since the newest checkpoint was begun
+  bool save_by_time_ = false;        // the same on all ranks: decided by rank 0's clock
+  double checkpoint_seconds_ = 0.0;  // time that training waited for checkpoints since the last report
+  double evaluation_seconds_ = 0.0;  // the same for evaluations and recordings
   Evaluation evaluation_{{}, std::nan("")};  // rank 0's: the newest
   std::int64_t evaluated_at_ = -1;           // the iteration of that
   bool evaluated_ = false;                   // since the last report
@@ -120,7 +114,7 @@ TrainEnd Session::reason_to_stop() {
   auto* const flags = stop_flags_.mutable_data_ptr<std::int64_t>();
   flags[0] = options_.interrupted ? options_.interrupted() : 0;
   flags[1] = out_of_time() ? 1 : 0;
-  flags[2] = checkpoints_ != nullptr && every > 0.0 && seconds_since(saved_) >= every ? 1 : 0;
+  flags[2] = checkpoints_ != nullptr && every > 0.0 && saved_.seconds() >= every ? 1 : 0;
   trainer_.group().all_reduce(stop_flags_, ReduceOp::kMax);
   save_by_time_ = flags[2] != 0;
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
@@ -168,17 +162,17 @@ void Session::report() {
 void Session::evaluate() {
   trainer_.check();
   if (run_ == nullptr) return;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   evaluation_ = options_.evaluate();
   evaluated_at_ = trainer_.counts().iteration;
-  evaluation_seconds_ += seconds_since(start);
+  evaluation_seconds_ += watch.seconds();
   evaluated_ = true;
 }
 
 void Session::record() {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   options_.record(trainer_.counts().iteration);
-  evaluation_seconds_ += seconds_since(start);
+  evaluation_seconds_ += watch.seconds();
 }
 
 // Whether the evaluation reached stop_return. All ranks.
@@ -210,10 +204,10 @@ bool Session::save_weights() {
 // Returns false if the previous checkpoint could not be written.
 bool Session::save_checkpoint() {
   heartbeat::enter(heartbeat::Activity::kCheckpoint);
-  const Clock::time_point start = saved_ = Clock::now();
+  saved_ = Stopwatch();
   Snapshot snapshot = trainer_.snapshot();
   const bool good = write_memory(snapshot) && save_checkpoint(std::move(snapshot));
-  checkpoint_seconds_ += seconds_since(start);
+  checkpoint_seconds_ += saved_.seconds();
   return good;
 }
 
@@ -240,12 +234,12 @@ double Session::return_in_fresh_episodes() {
   if (config_.trainer.stop_on == kStopOnEval)
     return evaluated_at_ == trainer_.counts().iteration ? evaluation_.judged_return : std::nan("");
   if (!options_.play_fresh || trainer_.counts().iteration == 0) return std::nan("");
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   const Prospect candidate{trainer_.return_known() ? trainer_.mean_return(0) : std::nan(""),
                            trainer_.counts().env_steps, config_.policies[0].algorithm->traits().epochs};
   const double found =
       judge(candidate, checkpoints_->best_return(), checkpoints_->judged(), options_.play_fresh);
-  evaluation_seconds_ += seconds_since(start);
+  evaluation_seconds_ += watch.seconds();
   return found;
 }
 

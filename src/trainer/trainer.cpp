@@ -23,10 +23,6 @@
 
 namespace wd {
 
-namespace {
-constexpr const char* kRollouts = "rollouts";
-}  // namespace
-
 ReplicasOptions replicas_options(const Config& config, Device device, int rank, int world_size) {
   check_shares(config, world_size);
   ReplicasOptions options;
@@ -41,6 +37,8 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
 }
 
 namespace {
+
+constexpr const char* kRollouts = "rollouts";
 
 // A program may have chosen another GPU since, or none.
 Device made_current(Device device) {
@@ -72,7 +70,11 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       update_graph(d, c.trainer.cuda_graphs),
       branches(d),
       pace({make_milestone(d), make_milestone(d)}) {
-  if (share.staggered) leave_out_cut_episodes();
+  if (share.staggered) {
+    std::vector<bool> cut;
+    for (int e = 0; e < share.num_envs; ++e) cut.push_back(replicas.is_first_cut(e));
+    episodes.leave_out_first(cut);
+  }
   timed_algorithms::set_timing(c.trainer.time_algorithms);
   const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
   policies.reserve(c.policies.size());
@@ -137,12 +139,6 @@ const Recording* Trainer::Impl::open_recording(std::size_t policy) {
   return &recording;
 }
 
-void Trainer::Impl::leave_out_cut_episodes() {
-  std::vector<bool> cut;
-  for (int e = 0; e < share.num_envs; ++e) cut.push_back(replicas.is_first_cut(e));
-  episodes.leave_out_first(cut);
-}
-
 // For tests: writes NaN to the named tensor, or makes a weight slightly wrong.
 void Trainer::Impl::poison(const std::string& tensor) {
   const double nan = std::nan("");
@@ -157,7 +153,7 @@ void Trainer::Impl::poison(const std::string& tensor) {
 
 // Whether it is so on any rank. All ranks.
 bool Trainer::Impl::any(bool here) const {
-  *flag.mutable_data_ptr<std::int64_t>() = here ? 1 : 0;
+  flag.fill_(here ? 1 : 0);
   group.all_reduce(flag, ReduceOp::kMax);
   return flag.item<std::int64_t>() != 0;
 }
@@ -297,10 +293,9 @@ bool Trainer::Impl::enough_ranks_done() const {
 std::int64_t Trainer::Impl::env_steps_of_rollout() const {
   const std::int64_t own = std::int64_t{trajectory.length()} * share.num_envs;
   if (!preempts()) return own * group.size();
-  auto* const sum = flag.mutable_data_ptr<std::int64_t>();
-  *sum = own;
+  flag.fill_(own);
   group.all_reduce(flag);
-  return *sum;
+  return flag.item<std::int64_t>();
 }
 
 // Calls f. If a loss or gradient is not finite there, the error also names huge numbers of the environment.
