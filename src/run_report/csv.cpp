@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/atomic_file.h"
+#include "src/base/join.h"
 #include "src/metrics/number.h"
 #include "src/run_report/metrics_log.h"
 #include "src/run_report/report.h"
@@ -21,8 +22,8 @@ std::string cell(std::string text) {
 }  // namespace
 
 void Report::write_csv(const std::filesystem::path& file) const {
-  std::vector<std::string> names{"iteration", "env_steps", "agent_steps", "time/wall_s"};
-  for (std::string& name : metric_names(curves_)) names.push_back(std::move(name));
+  const std::vector<std::string> names =
+      joined({"iteration", "env_steps", "agent_steps", "time/wall_s"}, metric_names(curves_));
   write_named_file(file, [&](const Append& append) {
     std::string lines = "run,group,seed";
     for (const std::string& name : names) lines += "," + cell(name);
