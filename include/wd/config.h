@@ -244,8 +244,9 @@ struct PlaySettings {
 };
 
 struct Config {
-  std::string name;  // of the environment
-  EnvSettings env;   // the environment object holds its own parameters
+  std::string name;    // of the environment; the absolute path of a source file
+  std::string source;  // hash of that file and what it includes; of all others empty
+  EnvSettings env;     // the environment object holds its own parameters
   TrainerSettings trainer;
   std::vector<PolicySettings> policies;  // in the order of the file
   std::vector<Seat> seats;               // which of the policies acts for which agents
@@ -297,8 +298,10 @@ struct ConfigSources {
   // `file` is config.yaml of a run or a checkpoint, perhaps somebody else's: it must be a regular file, and
   // an environment in Python is started only if this user began such a run, or `env` names it, or `trusted`.
   bool of_run = false;
-  bool trusted = false;                   // --trust
-  const Spec* spec = nullptr;             // of an environment in Python, which is then not started
+  bool trusted = false;  // --trust
+  bool drifts = false;   // --allow_drift
+  // Of an environment in Python, which is then not started. Config::source is what the file says.
+  const Spec* spec = nullptr;
   std::optional<std::string> text = {};   // of `file`, which then is a name for messages
   std::filesystem::path checkpoint = {};  // Config::checkpoint
 };
@@ -312,6 +315,7 @@ struct EnvironmentAccess {
   std::function<Spec()> spec;
   std::string config = {};     // the environment's own YAML file, read if the search finds no NAME.yaml
   std::string algorithm = {};  // of policies that no file names; empty: that of all environments
+  std::string source = {};     // Config::source
 };
 
 // Finds an environment by its own name (not an alias). Throws UsageError if there is none.
@@ -320,8 +324,8 @@ using EnvironmentLookup = std::function<EnvironmentAccess(const std::string& nam
 // Reads and checks all layers. Throws ConfigError with all problems found.
 Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup);
 
-// Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"); leaves other names
-// unchanged.
+// Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"), and the path of a source
+// file to an absolute one; leaves other names unchanged.
 std::string canonical_environment(std::string_view name);
 
 // The environment, by its own name, that config.yaml of a run names. Nothing else of the file is used. Throws

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -111,16 +112,24 @@ class Environment {
   virtual void step_apart(const StateLayout& layout, const StepView& view,
                           const ApartMemory& memory) const = 0;
 
-  // The CUDA side; null in a build without CUDA.
-  const CudaExecutor* cuda() const { return cuda_; }
-  // Path of the module with this environment on the emulated GPU (wd/emulator/module.h). It may not exist.
-  const std::string& emulated() const { return emulated_; }
+  // The CUDA side; null in a build without CUDA. That of a source file is compiled now: throws UsageError.
+  const CudaExecutor* cuda() const { return cuda_ ? cuda_() : nullptr; }
+  // Path of the module with this environment on the emulated GPU (wd/emulator/module.h). It may not exist. That of
+  // a source file is compiled now: throws UsageError.
+  std::string emulated() const { return emulated_ ? emulated_() : ""; }
 
  private:
-  friend std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
-  const CudaExecutor* cuda_ = nullptr;
-  std::string emulated_;
+  friend std::unique_ptr<Environment> with_sides(std::unique_ptr<Environment> environment,
+                                                 std::function<const CudaExecutor*()> cuda,
+                                                 std::function<std::string()> emulated);
+  std::function<const CudaExecutor*()> cuda_;
+  std::function<std::string()> emulated_;
 };
+
+// Sets what cuda() and emulated() return.
+std::unique_ptr<Environment> with_sides(std::unique_ptr<Environment> environment,
+                                        std::function<const CudaExecutor*()> cuda,
+                                        std::function<std::string()> emulated);
 
 // One row of the table that CMake generates from wd_add_environment().
 struct EnvironmentRow {
@@ -136,8 +145,9 @@ const std::vector<EnvironmentRow>& environment_table();  // generated
 
 // The row with this name. Throws UsageError with the nearest name.
 const EnvironmentRow& find_environment(std::string_view name);
-// Creates the environment with the defaults of its parameters. By name, it may be one in Python: gym:ID,
-// pettingzoo:MODULE or MODULE:FUNCTION (docs/python.md).
+// Creates the environment with the defaults of its parameters. By name, it may be a source file, PATH.cu, which is
+// compiled (docs/environments.md), or one in Python: gym:ID, pettingzoo:MODULE or MODULE:FUNCTION
+// (docs/python.md).
 std::unique_ptr<Environment> make_environment(std::string_view name);
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
 

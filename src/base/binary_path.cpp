@@ -3,7 +3,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <system_error>
 
 namespace wd {
@@ -15,6 +19,30 @@ std::filesystem::path binary_path(const void* address) {
   const char* const name = static_cast<const link_map*>(map)->l_name;
   std::error_code error;
   return std::filesystem::canonical(*name == '\0' ? "/proc/self/exe" : name, error);
+}
+
+std::filesystem::path include_folder() {
+  const std::filesystem::path library =
+      binary_path(reinterpret_cast<const void*>(&include_folder)).parent_path();
+  // The build's folder in the project, lib/, or lib/ARCHITECTURE/.
+  for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()})
+    if (std::filesystem::exists(prefix / "include" / "wd" / "env.h")) return prefix / "include";
+  return {};
+}
+
+std::filesystem::path find_in_path(const std::string& name) {
+  const auto runs = [](const std::filesystem::path& file) {
+    return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) return runs(name) ? std::filesystem::absolute(name) : "";
+  const char* const path = std::getenv("PATH");
+  for (std::string_view left = path == nullptr || name.empty() ? "" : path; !left.empty();) {
+    const std::size_t colon = std::min(left.find(':'), left.size());
+    if (const std::filesystem::path file = std::filesystem::path(left.substr(0, colon)) / name; runs(file))
+      return file;
+    left.remove_prefix(std::min(colon + 1, left.size()));
+  }
+  return {};
 }
 
 }  // namespace wd

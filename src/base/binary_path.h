@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace wd {
 
@@ -9,5 +10,11 @@ namespace wd {
 // Empty if no loaded file contains it. The path of the program comes from the kernel, because the loader only
 // knows the word that started it, which may lack a folder.
 std::filesystem::path binary_path(const void* address);
+
+// The folder of the headers that belong to this library, in the project or an installation. Empty: there is none.
+std::filesystem::path include_folder();
+
+// The path of a program that PATH has, or of `name` itself if that has a slash. Empty: there is none.
+std::filesystem::path find_in_path(const std::string& name);
 
 }  // namespace wd

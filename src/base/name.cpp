@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/utf8.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -33,13 +34,27 @@ bool is_environment_name(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   constexpr std::string_view kNever = " '\"`\\$";
   const std::size_t colon = text.find(':');
+  if (is_source_file(text))  // it is quoted in YAML and in C++
+    return text.find_first_of("\"\\") == std::string_view::npos && config::is_utf8(text) &&
+           std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
   if (colon == std::string_view::npos) return is_name(text);
   return is_name(text.substr(0, colon)) && colon + 1 < text.size() && text.size() <= kLongest &&
          std::ranges::all_of(
              text, [&](char c) { return c > ' ' && c <= '~' && kNever.find(c) == std::string_view::npos; });
 }
 
+bool is_source_file(std::string_view environment) { return environment.ends_with(".cu"); }
+
+std::string kept_name(std::string_view environment) {
+  return std::string(is_source_file(environment) ? environment.substr(environment.rfind('/') + 1)
+                                                 : environment);
+}
+
 std::string folder_name(std::string_view environment) {
+  if (is_source_file(environment)) {
+    environment.remove_suffix(3);
+    environment.remove_prefix(environment.rfind('/') + 1);
+  }
   std::string name(environment.substr(0, kLongestName));
   std::ranges::replace_if(name, [](char c) { return !is_name_character(c); }, '_');
   return name;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/bench/child.h"
+#include "src/base/run_child.h"
 #include "src/bench/result.h"
 #include "src/bench/sweep.h"
 

@@ -17,6 +17,8 @@ class App;
 
 namespace wd::cli {
 
+inline constexpr const char* kSourceHelp =
+    "source file of the run's environment, if it has moved or changed since";
 inline constexpr const char* kTrustHelp =
     "start an environment in Python that a run's configuration names, though you have not begun such a run";
 

@@ -9,8 +9,8 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
+#include "src/base/run_child.h"
 #include "src/base/suggest.h"
-#include "src/bench/child.h"
 #include "src/bench/sweep.h"
 #include "src/bench/table.h"
 #include "src/bench/workloads.h"
@@ -158,7 +158,7 @@ bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vec
   row.values = values;
   if (!ceilings.is_null()) setting["ceilings"] = ceilings;
   const OomWatch memory;
-  const bench::Ended ended = bench::run_child(own_command(), {{kSettingVariable, setting.dump()}});
+  const Ended ended = run_child(own_command(), {{kSettingVariable, setting.dump()}});
   row.take(ended, memory.may_have_killed());
   return row;
 }

@@ -11,8 +11,8 @@
 #include "src/base/atomic_file.h"
 #include "src/base/join.h"
 #include "src/base/program_name.h"
+#include "src/base/run_child.h"
 #include "src/base/selective_fields.h"
-#include "src/bench/child.h"
 #include "src/cli/check_python.h"
 #include "src/cli/output.h"
 #include "src/report/format.h"
@@ -88,7 +88,7 @@ std::string run_training(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {own_command().front(), "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.insert(words.end(), {"--device", "cpu", "--quiet"});
-  const bench::Ended ended = bench::run_child(words, {});
+  const Ended ended = run_child(words, {});
   return ended.exit_code == 0 ? "" : reason_in(ended.err);
 }
 

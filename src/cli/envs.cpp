@@ -75,7 +75,7 @@ struct Parameter {
 };
 
 std::vector<Parameter> parameters_of(const Experiment& setup) {
-  const std::unique_ptr<Environment> fresh = make_environment(setup.environment->name());
+  const std::unique_ptr<Environment> fresh = make_environment(setup.config.name);
   const auto defaults = list_fields([&](Fields& fields) { fresh->describe(fields); });
   std::vector<Parameter> parameters;
   for (const FieldInfo& info : list_fields(setup.describe())) {

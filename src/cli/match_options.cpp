@@ -104,6 +104,7 @@ void MatchOptions::add_to(Arguments& arguments) {
       "who plays a role, or for a policy: self, random, scripted, a run, a checkpoint; may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
+  arguments.option("-e,--env", env_, "PATH.cu", kSourceHelp);
   arguments.flag("--trust", trusted_, kTrustHelp);
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");
   arguments.option("--threads", threads_, "INT", "CPU threads");
@@ -134,6 +135,7 @@ Experiment load_to_play(const ConfigSources& sources) {
 
 Experiment MatchOptions::load() const {
   ConfigSources sources = sources_of_own_run(run);
+  sources.env = env_;
   sources.trusted = trusted_;
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back({"trainer.device", device_, "--device"});

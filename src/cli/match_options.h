@@ -31,6 +31,7 @@ class MatchOptions {
   std::string word_, option_, starts_, device_ = "auto", threads_;
   std::uint64_t seed_ = 1;
   std::vector<std::string> policies_, set_;
+  std::string env_;
   bool greedy_ = false, trusted_ = false;
 };
 

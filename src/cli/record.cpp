@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/autoscale/memory_needed.h"
+#include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
@@ -27,7 +28,7 @@ ConfigSources sources_of(const RecordOptions& options) {
   if (options.run.empty() && !options.recording.random)
     throw UsageError(
         "record needs RUN, a run's folder or a checkpoint's; or --random, and --env or --config");
-  if (!options.run.empty() && names_config)
+  if (!options.run.empty() && names_config && !is_source_file(options.config.env))
     throw UsageError(
         concat("record plays ", options.run, " in its own environment: leave out --env and --config"));
   if (options.recording.random && options.recording.greedy)
@@ -35,6 +36,7 @@ ConfigSources sources_of(const RecordOptions& options) {
   ConfigSources sources = options.config.sources(options.run.empty());
   if (options.run.empty()) return sources;
   ConfigSources of_run = sources_of_own_run(options.run);
+  of_run.env = sources.env;
   of_run.trusted = sources.trusted;
   std::ranges::copy(sources.overrides, std::back_inserter(of_run.overrides));
   return of_run;

@@ -160,10 +160,11 @@ int reproduce(const CommandLine& line) {
       line, "reproduce",
       "Train again with the configuration, seed and number of workers of a run, as far as it came, and "
       "compare the weights of every policy. Exits with 1 if they differ.");
-  std::string run, folder;
+  std::string run, folder, env;
   bool print_only = false, trusted = false;
   arguments.word("RUN", run, "the run's folder");
   arguments.option("--run_dir", folder, "FOLDER", "folder of the new run (RUN-again)");
+  arguments.option("-e,--env", env, "PATH.cu", kSourceHelp);
   arguments.flag("--trust", trusted, kTrustHelp);
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
@@ -182,7 +183,7 @@ int reproduce(const CommandLine& line) {
     throw UsageError(concat(run, ": is still training: wait for its end (", program_command(), " status ",
                             shell_word(run), " --follow)"));
   const Experiment setup = load_environment(
-      {.file = (fs::path(run) / "config.yaml").string(), .of_run = true, .trusted = trusted});
+      {.env = env, .file = (fs::path(run) / "config.yaml").string(), .of_run = true, .trusted = trusted});
   const std::vector<std::string> policies = setup.policy_names();
   check_weights(run, policies);
   const bool finished = then.state.status == "finished";
@@ -192,6 +193,7 @@ int reproduce(const CommandLine& line) {
   if (folder.empty()) folder = place.string() + "-again";
   std::vector<std::string> command = training_of(then, start, folder, steps);
   if (trusted) command.emplace_back("--trust");
+  if (!env.empty()) command.insert(command.end(), {"--env", env});
   if (print_only) {
     std::string text = program_command();
     for (const std::string& word : command) text += ' ' + shell_word(word);
@@ -199,6 +201,8 @@ int reproduce(const CommandLine& line) {
     return 0;
   }
   std::vector<std::string> changed = run::differences(starts.front(), run::describe_start({}, start.workers));
+  if (then.setting("source") != setup.config.source)
+    changed.emplace_back("the environment's file has changed");
   std::ranges::copy(other_opponents(starts.front(), setup), std::back_inserter(changed));
   if (starts.size() > 1 && dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr)
     changed.emplace_back("it was continued, and its environments began new episodes then");

@@ -90,7 +90,7 @@ Checkpoint find_checkpoint(const std::string& argument, const fs::path& run, boo
   const run_report::RunRecord owner = run_above(checkpoint.folder);
   const std::string name = owner.setting("name"), seed = owner.setting("trainer.seed");
   const bool same_seed = seed == std::to_string(checkpoint.info.seed) || allow_drift;
-  if (name != checkpoint.info.environment || !same_seed) {
+  if (kept_name(name) != checkpoint.info.environment || !same_seed) {
     refuse(checkpoint.folder, concat(owner.folder.string(), " is a run of ", name, " with seed ", seed,
                                      ", the checkpoint is of ", checkpoint.info.environment, " with seed ",
                                      checkpoint.info.seed));

@@ -29,6 +29,7 @@
 #include "src/evaluation/training_evaluator.h"
 #include "src/outside/trust.h"
 #include "src/play/replay.h"
+#include "src/plugin/plugin.h"
 #include "src/recorded/digest.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
@@ -175,7 +176,7 @@ struct TrainingWorker {
   }
   // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
   void open(RunOptions options) {
-    outside::remember(*setup.environment);
+    outside::remember(*setup.environment, setup.config.name);
     options.workers = group.size();
     nlohmann::ordered_json start = run::describe_start(recorded_command(), group.size());
     start["opponents"] = opponents_of(setup);
@@ -184,6 +185,7 @@ struct TrainingWorker {
     folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder.string());
     run->write_config(config);
+    plugin::copy_parts(setup.config.name, run->folder() / "source");
     checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last,
                                                 setup.config.saving.replay == kReplayLast);
   }
@@ -330,8 +332,11 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
 
 void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allowed) {
   const Spec spec = now.environment->spec();
-  const Experiment then = load_environment(
-      {.file = checkpoint.folder / "config.yaml", .shipped = false, .of_run = true, .spec = &spec});
+  const Experiment then = load_environment({.env = is_source_file(now.config.name) ? now.config.name : "",
+                                            .file = checkpoint.folder / "config.yaml",
+                                            .shipped = false,
+                                            .of_run = true,
+                                            .spec = &spec});
   const std::vector<std::string> differences = drift(now, then);
   if (differences.empty()) return;
   std::string list;
@@ -514,6 +519,7 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
   sources.checkpoint = origin.folder();
   sources.shipped = false;
   sources.of_run = true;
+  sources.drifts = arguments.allow_drift;
   return origin;
 }
 

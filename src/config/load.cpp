@@ -14,6 +14,8 @@ namespace wd {
 namespace config {
 namespace {
 
+namespace fs = std::filesystem;
+
 // The requested environment under the name that was used, and the place of the request.
 struct Request {
   std::string name;
@@ -29,6 +31,12 @@ Request file_name(const Node& tree, Problems& problems) {
   return {};
 }
 
+// Whether `name` in a file means this environment, which is a file's name or its path for one from a source file.
+bool is_named(const std::string& name, const std::string& environment) {
+  return kept_name(canonical_environment(name)) == kept_name(environment) ||
+         (is_source_file(environment) && name == fs::path(environment).stem());
+}
+
 Request requested(const ConfigSources& sources, const Node& file, Problems& problems) {
   Request named = file_name(file, problems);
   problems.throw_if_any();
@@ -39,17 +47,23 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
   }
   if (sources.env.empty()) return named;
   if (!is_environment_name(sources.env)) {
+    if (is_source_file(sources.env))
+      throw UsageError(
+          concat("--env ", printable(sources.env),
+                 ": the path of an environment must be UTF-8 without quotes, backslashes and control "
+                 "characters: rename it"));
     if (sources.env.find(':') == std::string::npos) check_name("environment", sources.env);
     throw UsageError(concat("--env ", printable(sources.env),
                             ": an environment in Python is gym:ID, pettingzoo:MODULE or MODULE:FUNCTION, "
                             "without spaces and quotes"));
   }
   const std::string wanted = canonical_environment(sources.env);
-  if (!named.name.empty() && canonical_environment(named.name) != wanted) {
+  if (!named.name.empty() && !is_named(named.name, wanted)) {
     problems.add(named.place, "name = " + named.name, "but --env asks for " + sources.env);
     problems.throw_if_any();
   }
-  const bool file_is_closer = canonical_environment(sources.env) == sources.env && !named.name.empty();
+  const bool file_is_closer =
+      canonical_environment(sources.env) == sources.env && !named.name.empty() && !is_source_file(wanted);
   return file_is_closer ? named : Request{sources.env, {"--env", 0, 0}};
 }
 
@@ -57,13 +71,14 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
 std::string shipped_file(const std::string& name, const ConfigSources& sources,
                          const EnvironmentAccess& access) {
   if (!sources.shipped) return "";
-  // Environments in Python have their defaults in one file.
+  // Environments in Python have their defaults in one file, one from a source file has them beside it.
   const std::string file = is_name(name) ? name + ".yaml" : "python.yaml";
   std::error_code error;
-  for (const std::filesystem::path& folder : sources.search) {
-    const std::filesystem::path path = folder / file;
-    if (std::filesystem::is_regular_file(path, error)) return path.string();
-  }
+  if (!is_source_file(name))
+    for (const std::filesystem::path& folder : sources.search) {
+      const std::filesystem::path path = folder / file;
+      if (std::filesystem::is_regular_file(path, error)) return path.string();
+    }
   return std::filesystem::is_regular_file(access.config, error) ? access.config : "";
 }
 
@@ -113,6 +128,7 @@ class Loader {
     config_.name = canonical_environment(request.name);
     config_.checkpoint = sources_.checkpoint;
     access_ = find_environment(request);
+    take_source(file);
     env_fields_ = names_of(access_.describe);
     const std::string shipped = shipped_file(config_.name, sources_, access_);
     if (const auto mark = warpdrive_mark(file, env_fields_)) {
@@ -138,7 +154,29 @@ class Loader {
     try {
       return lookup_(config_.name);
     } catch (const UsageError& error) {
-      throw ConfigError({request.place.full() + ": " + error.what()});
+      const bool gone = sources_.of_run && is_source_file(config_.name) && !fs::exists(config_.name);
+      throw ConfigError(
+          {concat(request.place.full(), ": ", error.what(),
+                  gone ? " any more: give --env with the place where it is now (the run's folder "
+                         "`source` has a copy)"
+                       : "")});
+    }
+  }
+
+  // What a run says of its environment's file must still be so, unless the user knows better.
+  void take_source(const Node& file) {
+    config_.source = access_.source;
+    const Node* const then = file.find("source");
+    if (then == nullptr || then->text == access_.source) return;
+    if (sources_.spec != nullptr) {
+      config_.source = then->text;
+    } else if (sources_.env.empty() && !sources_.drifts) {
+      problems_.add(
+          then->place, "source = " + shown(*then),
+          concat(printable(config_.name, 300), " has changed since (now ", access_.source,
+                 "; the run's folder `source` has it as it was): give --env with its path to use it as it "
+                 "is, with --resume --allow_drift"));
+      problems_.throw_if_any();
     }
   }
 
@@ -146,7 +184,7 @@ class Loader {
     Node tree;
     if (!parse_file(path, problems_, tree)) problems_.throw_if_any();
     const Request named = file_name(tree, problems_);
-    if (!named.name.empty() && canonical_environment(named.name) != config_.name) {
+    if (!named.name.empty() && !is_named(named.name, config_.name)) {
       problems_.add(named.place, "name = " + named.name, "must be " + config_.name + ", as the file is");
     }
     layers_.push_back({std::move(tree), true});
@@ -183,7 +221,7 @@ class Loader {
   }
 
   void read_sections(const Layer& layer) {
-    std::vector<std::string> sections = {"name", "policy", "opponents"};
+    std::vector<std::string> sections = {"name", "source", "policy", "opponents"};
     for (const auto& [name, describe] : sections_of(config_)) {
       sections.push_back(name);
       const Node* node = section(layer, name);
@@ -322,8 +360,11 @@ class Loader {
       return access_.spec();
     } catch (const UsageError& error) {
       problems_.add(std::string("env: ") + error.what());
-      throw ConfigError(problems_.lines());
+    } catch (const std::exception& error) {
+      problems_.add(concat("env: spec() of ", printable(config_.name, 300), " has thrown ", error.what(),
+                           ": throw wd::UsageError with what is wrong with the parameters"));
     }
+    throw ConfigError(problems_.lines());
   }
 
   void note_inherited() {

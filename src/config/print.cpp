@@ -84,6 +84,9 @@ void name_defaults(Config& config) {
 
 void print_all(Printer& out, Config& config, const Describe& environment, bool with_origins) {
   out.value(0, "name", {"name", "text", '"' + config.name + '"', "", "environment"});
+  if (!config.source.empty())
+    out.value(0, "source",
+              {"source", "text", '"' + config.source + '"', "", "hash of the environment's file"});
   for (const auto& [name, describe] : config::sections_of(config)) {
     out.heading(0, name);
     out.section(2, name, describe);

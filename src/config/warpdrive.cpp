@@ -303,6 +303,7 @@ std::string canonical_environment(std::string_view name) {
   for (const config::Alias& alias : config::kAliases) {
     if (name == alias.name) return alias.environment;
   }
+  if (is_source_file(name)) return std::filesystem::absolute(name).lexically_normal();
   return std::string(name);
 }
 

@@ -7,6 +7,7 @@
 #include "src/base/files.h"
 #include "src/base/hex.h"
 #include "src/base/join.h"
+#include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/base/suggest.h"
 #include "src/checkpoint/manifest.h"
@@ -117,7 +118,7 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
   const auto& [folder, named] = parts_of(path);
   ConfigSources sources = sources_of_run(folder);
   // Before anything of it is loaded.
-  if (const std::string other = environment_of_run(sources.file); other != environment)
+  if (const std::string other = environment_of_run(sources.file); kept_name(other) != kept_name(environment))
     throw UsageError(concat(path, ": is a run of ", on_one_line(other), ", and this game is ", environment));
   FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
   frozen.config = read_regular(sources.file, kMaxInput).value_or("");

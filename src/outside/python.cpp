@@ -103,13 +103,7 @@ std::string find_python(const std::string& wanted) {
       binary_path(reinterpret_cast<const void*>(&find_python)).parent_path().parent_path() / ".venv" / "bin" /
       "python";
   if (runs(own)) return own;
-  const char* const path = std::getenv("PATH");
-  for (std::string_view left = path == nullptr ? "" : path; !left.empty();) {
-    const std::size_t colon = std::min(left.find(':'), left.size());
-    const std::filesystem::path file = std::filesystem::path(left.substr(0, colon)) / "python3";
-    if (runs(file)) return file;
-    left.remove_prefix(std::min(colon + 1, left.size()));
-  }
+  if (const std::filesystem::path file = find_in_path("python3"); !file.empty()) return file;
   throw UsageError("env.python: there is no python3 in PATH: install it, or name one with WDTRAIN_PYTHON");
 }
 

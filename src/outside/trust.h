@@ -1,5 +1,5 @@
-// trust.h: whether a configuration in the folder of a run may start its environment in Python, which is code
-// like any other, and may be somebody else's.
+// trust.h: whether a configuration in the folder of a run may start its environment in Python, or compile its
+// environment from a source file. Either is code like any other, and may be somebody else's.
 #pragma once
 
 #include "wd/config.h"
@@ -16,8 +16,12 @@ bool is_of_run(const ConfigSources& sources);
 // sources.trusted.
 void require_trust(const ConfigSources& sources, const Environment& environment);
 
-// Notes outside of all runs that this user has begun one with this environment: in $XDG_STATE_HOME/wd/begun,
+// The same before a source file is compiled or loaded: this user must have begun a run with a file of that path, and
+// what of it lies in the folder of the run must still have its content.
+void require_trust(const ConfigSources& sources, const std::string& source);
+
+// Notes outside of all runs that this user has begun one with this environment, Config::name: in $XDG_STATE_HOME/wd/begun,
 // or ~/.local/state/wd/begun.
-void remember(const Environment& environment);
+void remember(const Environment& environment, const std::string& name);
 
 }  // namespace wd::outside

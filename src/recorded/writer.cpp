@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/join.h"
+#include "src/base/name.h"
 #include "src/recorded/fields.h"
 #include "src/recorded/recording.h"
 #include "wd/error.h"
@@ -44,7 +45,7 @@ TensorMetadata recording_metadata(const std::string& environment, const Spec& sp
   std::vector<std::string> roles;
   for (const int r : policy.roles) roles.push_back(spec.roles[static_cast<std::size_t>(r)].name);
   const ActionSpace& actions = policy.action_space;
-  return {{"environment", environment},
+  return {{"environment", kept_name(environment)},
           {"roles", join(roles, ",")},
           {"agents", std::to_string(policy.num_agents)},
           {"observations", policy.as_table() ? "table" : "rows"},

@@ -2,9 +2,11 @@
 #include "wd/experiment.h"
 
 #include "src/base/binary_path.h"
+#include "src/base/name.h"
 #include "src/config/role_names.h"
 #include "src/outside/python.h"
 #include "src/outside/trust.h"
+#include "src/plugin/plugin.h"
 #include "wd/detail/parallel.h"
 #include "wd/outside.h"
 
@@ -52,7 +54,14 @@ Experiment load_environment(const ConfigSources& given, const std::function<Spec
   ConfigSources sources = given;
   sources.of_run = outside::is_of_run(given);
   setup.config = load_config(sources, [&](const std::string& name) {
+    if (is_source_file(name)) outside::require_trust(sources, name);
     setup.environment = make_environment(name);
+    if (is_source_file(name)) {
+      EnvironmentAccess access =
+          access_to(*setup.environment, std::filesystem::path(name).replace_extension(".yaml"));
+      access.source = plugin::digest_of(name);
+      return access;
+    }
     if (!is_python_environment(name)) return access_to(*setup.environment, find_environment(name).config);
     EnvironmentAccess access = access_to(*setup.environment, "", "PPO");
     access.spec = [&] {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "src/base/log.h"
+#include "src/base/name.h"
 #include "src/base/stopwatch.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
@@ -247,7 +248,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   if (checkpoints_ == nullptr) return true;
   CheckpointInfo info;
   info.world_size = trainer_.group().size();
-  info.environment = config_.name;
+  info.environment = kept_name(config_.name);
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_->config());
   info.mean_return = return_in_fresh_episodes();

@@ -7,6 +7,7 @@
 
 #include "src/base/join.h"
 #include "src/base/json.h"
+#include "src/base/name.h"
 #include "src/config/heads.h"
 #include "src/nets/entities.h"
 #include "src/nets/values.h"
@@ -115,7 +116,7 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
   const auto role = std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
   WD_CHECK(role != spec.roles.end(), "policy ", policy.name, " acts for no role");
   TensorMetadata metadata{{"program", concat("wd ", WD_VERSION)},
-                          {"environment", config.name},
+                          {"environment", kept_name(config.name)},
                           {"policy", policy.name},
                           {"roles", join(policy.roles, ",")},
                           {"algorithm", policy.algorithm->name()},

@@ -128,7 +128,8 @@ void write_last_words(std::string_view message, int signal) {
       text.add(", phase ");
       text.add(phase_name(slot.phase.load()));
     }
-    if (signal == SIGSEGV && std::string_view(phase_name(slot.phase.load())) == "rollout") {
+    if (signal == SIGSEGV &&
+        (slot.iteration.load() == 0 || std::string_view(phase_name(slot.phase.load())) == "rollout")) {
       text.add("; `");
       text.add(::program_invocation_short_name);
       text.add(" check --env NAME` says which agent of the environment goes out of bounds, if one does");

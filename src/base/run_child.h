@@ -1,11 +1,11 @@
-// child.h: runs another process of this program to its end.
+// run_child.h: runs another process of this program to its end.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace wd::bench {
+namespace wd {
 
 struct Ended {
   int exit_code = 0;     // 128 + n if signal n ended it
@@ -17,4 +17,4 @@ struct Ended {
 Ended run_child(const std::vector<std::string>& command,
                 const std::vector<std::pair<std::string, std::string>>& variables);
 
-}  // namespace wd::bench
+}  // namespace wd

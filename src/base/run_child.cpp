@@ -1,5 +1,5 @@
-// child.cpp: reads stdout and stderr until the process closes both.
-#include "src/bench/child.h"
+// run_child.cpp: reads stdout and stderr until the process closes both.
+#include "src/base/run_child.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 
 #include "src/base/child_process.h"
 
-namespace wd::bench {
+namespace wd {
 namespace {
 
 // Returns whether more data may follow.
@@ -43,4 +43,4 @@ Ended run_child(const std::vector<std::string>& command,
   return ended;
 }
 
-}  // namespace wd::bench
+}  // namespace wd

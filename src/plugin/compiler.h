@@ -1,0 +1,30 @@
+// compiler.h: compiles one unit to a shared library, and says what is wrong in the user's words.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/plugin/source.h"
+
+namespace wd::plugin {
+
+// What the environment is compiled for.
+enum class Side { kCpu, kCuda, kEmulated };
+
+struct Recipe {
+  std::string unit;                          // the source that the compiler gets
+  std::vector<std::string> command;          // to an object, without the unit and the outputs
+  std::vector<std::string> linker;           // to a module, without object, `links` and output
+  std::vector<std::filesystem::path> links;  // shared libraries, and archives, whose contents decide too
+};
+
+// Throws UsageError if there is no compiler, headers are not installed, or, for kCuda, there is no nvcc.
+Recipe recipe_for(const Source& source, Side side);
+
+// Compiles folder/SIDE.cpp to `module`, and returns the files that it includes except those of the system.
+// Throws UsageError with the line of the user's file first; the compiler's output is in folder/log.txt.
+std::vector<std::string> compile(const Source& source, const Recipe& recipe,
+                                 const std::filesystem::path& unit, const std::filesystem::path& module);
+
+}  // namespace wd::plugin

@@ -1,0 +1,217 @@
+// plugin.cpp: one program at a time compiles a file; what others see is complete, or not there.
+#include "src/plugin/plugin.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "src/base/atomic_file.h"
+#include "src/base/binary_path.h"
+#include "src/base/descriptor.h"
+#include "src/base/files.h"
+#include "src/base/hex.h"
+#include "src/base/home_folder.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/stopwatch.h"
+#include "src/plugin/compiler.h"
+#include "wd/detail/plugin.h"
+#include "wd/error.h"
+
+namespace wd::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNames[] = {"cpu", "cuda", "emulated"};
+
+std::mutex mutex;
+std::map<std::string, std::vector<Part>> known;  // what was compiled or loaded, by path
+
+std::string hash_of(const std::string& text) { return hex(XXH3_64bits(text.data(), text.size())); }
+std::string hash_of_file(const fs::path& file) { return hash_of(read_regular(file, kAnySize).value_or("")); }
+
+// What a compiler is known by, without starting it.
+std::string identity(const std::string& program) {
+  struct stat status{};
+  ::stat(program.c_str(), &status);
+  return concat(program, ' ', status.st_size, ' ', status.st_mtime, '\n');
+}
+
+[[noreturn]] void refuse(const Source& source, const std::string& cause) {
+  throw UsageError(concat(source.path.string(), ": cannot be compiled: ", cause,
+                          ": free or unlock it, or name another folder with XDG_CACHE_HOME"));
+}
+
+fs::path entry_of(const Source& source, const Recipe& recipe, Side side) {
+  const fs::path cache = home_folder("XDG_CACHE_HOME", ".cache");
+  if (cache.empty())
+    refuse(source, "there is no folder for the result: neither HOME nor XDG_CACHE_HOME is a path");
+  std::string key = recipe.unit + identity(recipe.command.front());
+  for (const std::string& word : recipe.command) key += word + '\n';
+  return cache / "wd" / "environments" / concat(kNames[static_cast<int>(side)], '-', hash_of(key));
+}
+
+// Until it is destroyed, no other program compiles or loads this entry. None if the folder cannot be written.
+Descriptor lock(const fs::path& entry, std::string& cause) {
+  std::error_code error;
+  fs::create_directories(entry, error);
+  Descriptor file(::open((entry / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) cause = concat(entry.string(), ": ", error ? error.message() : std::strerror(errno));
+  while (file && ::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  return file;
+}
+
+// The list in an entry: {"module": [name, hash], "files": [[path, hash], ...]}.
+struct Listed {
+  std::string module;
+  std::vector<Part> files;
+};
+
+fs::path list_of(const fs::path& entry) { return entry / "list.json"; }
+
+// None if anything has another content than when it was compiled.
+std::optional<Listed> read_list(const fs::path& entry) try {
+  struct stat status{};
+  if (::stat(entry.c_str(), &status) != 0 || status.st_uid != ::geteuid()) return {};
+  const auto json = parse_json<nlohmann::json>(read_regular(list_of(entry), kAnySize).value_or(""));
+  Listed listed{json.at("module").at(0), {}};
+  if (hash_of_file(entry / listed.module) != json.at("module").at(1)) return {};
+  for (const nlohmann::json& file : json.at("files")) {
+    listed.files.push_back({file.at(0), file.at(1)});
+    if (hash_of_file(listed.files.back().path) != listed.files.back().hash) return {};
+  }
+  return listed;
+} catch (const std::exception&) {  // there is none, or a damaged one
+  return {};
+}
+
+Listed compile_into(const fs::path& entry, const Source& source, const Recipe& recipe, Side side) {
+  const Stopwatch watch;
+  const fs::path fresh = entry / "fresh.so";
+  Listed listed;
+  bool changed = true;
+  while (changed) {  // a file was saved meanwhile
+    const fs::file_time_type begun = fs::file_time_type::clock::now();
+    std::vector<std::string> files = compile(source, recipe, entry / "unit.cpp", fresh);
+    for (const fs::path& file : recipe.links)
+      if (file.extension() == ".a") files.push_back(file);
+    changed = false;
+    listed.files.clear();
+    for (const std::string& file : files) {
+      if (fs::path(file).parent_path() == entry) continue;
+      listed.files.push_back({file, hash_of_file(file)});
+      changed = changed || fs::last_write_time(file) > begun;
+    }
+  }
+  const std::string hash = hash_of_file(fresh), before = list_of(entry).string();
+  listed.module = concat(source.name, '-', hash, ".so");  // for backtraces
+  for (const fs::directory_entry& old : fs::directory_iterator(entry))
+    if (old.path().extension() == ".so" && old.path() != fresh) fs::remove(old.path());
+  rename_file(fresh, entry / listed.module);
+  nlohmann::json files = nlohmann::json::array();
+  for (const Part& file : listed.files) files.push_back({file.path, file.hash});
+  write_file_atomically(before, dump(nlohmann::json{{"module", {listed.module, hash}}, {"files", files}}),
+                        Durability::kReplace);
+  constexpr const char* kFor[] = {"", " for the GPU", " for the emulated GPU"};
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", watch.seconds());
+  logging::info(concat("compiled ", source.path.filename().string(), kFor[static_cast<int>(side)], " in ",
+                       seconds, " s"));
+  return listed;
+}
+
+struct Module {
+  fs::path path;
+  std::vector<Part> files;
+  void* handle = nullptr;
+};
+
+// Compiles it if need be. `loads`: into this process, which keeps it.
+Module module_of(const Source& source, Side side, bool loads) {
+  const Recipe recipe = recipe_for(source, side);
+  const fs::path entry = entry_of(source, recipe, side);
+  std::string cause;
+  const Descriptor locked = lock(entry, cause);
+  std::optional<Listed> listed = read_list(entry);
+  if (!listed && !locked) refuse(source, cause);
+  try {
+    if (!listed) listed = compile_into(entry, source, recipe, side);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse(source, error.what());
+  }
+  Module module{entry / listed->module, std::move(listed->files)};
+  if (loads && (module.handle = ::dlopen(module.path.c_str(), RTLD_NOW | RTLD_LOCAL)) == nullptr)
+    refuse(source, concat("what was compiled cannot be loaded: ", ::dlerror()));
+  return module;
+}
+
+const detail::Plugin& plugin_in(const Module& module) {
+  const auto entry = reinterpret_cast<const detail::Plugin* (*)()>(::dlsym(module.handle, "wd_plugin"));
+  WD_CHECK(entry != nullptr, module.path.string(), ": has no wd_plugin()");
+  const detail::Plugin& plugin = *entry();
+  for (std::size_t k = 0; k < std::size(detail::kPluginFacts); ++k) {
+    const detail::PluginFact& here = detail::kPluginFacts[k];
+    const detail::PluginFact there = k < plugin.num_facts ? plugin.facts[k] : detail::PluginFact{"", 0};
+    if (!(here == there))
+      throw UsageError(concat("the headers in ", include_folder().string(),
+                              " are not those of this program: ", here.name, " is ", there.value,
+                              " there and ", here.value, " here: install both anew"));
+  }
+  return plugin;
+}
+
+}  // namespace
+
+std::unique_ptr<Environment> make_environment(const std::string& path) {
+  const Source source = read_source(path);
+  const Module module = module_of(source, Side::kCpu, true);
+  const std::string headers = include_folder().string() + '/';
+  std::vector<Part> parts;
+  for (const Part& file : module.files)
+    if (!file.path.starts_with(headers)) parts.push_back(file);
+  {
+    const std::lock_guard held(mutex);
+    known[path] = std::move(parts);
+  }
+  return with_sides(
+      plugin_in(module).make(),
+      [source, side = static_cast<const CudaExecutor*>(nullptr)]() mutable {
+        if (side == nullptr) side = plugin_in(module_of(source, Side::kCuda, true)).cuda;
+        return side;
+      },
+      [source] { return module_of(source, Side::kEmulated, false).path.string(); });
+}
+
+std::vector<Part> parts_of(const std::string& path) {
+  const std::lock_guard held(mutex);
+  const auto found = known.find(path);
+  return found == known.end() ? std::vector<Part>() : found->second;
+}
+
+std::string digest_of(const std::string& path) {
+  std::string hashes;
+  for (const Part& part : parts_of(path)) hashes += part.hash;
+  return hashes.empty() ? "" : hash_of(hashes);
+}
+
+void copy_parts(const std::string& path, const fs::path& folder) {
+  const std::vector<Part> parts = parts_of(path);
+  if (!parts.empty()) make_own_folder(folder);
+  for (const Part& part : parts)
+    write_file_atomically(folder / fs::path(part.path).filename(),
+                          read_regular(part.path, kMaxInput).value_or(""), Durability::kReplace);
+}
+
+}  // namespace wd::plugin
