@@ -201,7 +201,8 @@ Recipe recipe_for(const Source& source, Side side) {
   }
   if (side == Side::kEmulated) {
     add(command, kEmulatedFlags);
-    add(command, {"-O1", "-DWD_NOTES_DRAWS", "-I", (include / "wd" / "emulator" / "cuda").string()});
+    add(command, {"-O1", "-DWD_NOTES_DRAWS"});
+    command.insert(command.begin() + 1, {"-I", include / "wd" / "emulator" / "cuda"});  // has headers of the same names
     recipe.links = {library.parent_path() / "libwd_emulator.a"};
     recipe.unit = concat("#include \"", source.path.string(),
                          "\"\n#include <wd/detail/cuda_executor.cuh>\n#include <wd/emulator/module.h>\n"
