@@ -21,7 +21,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLATFORM = "manylinux_2_34_x86_64"
 PACKAGES = "$ORIGIN/../../.."  # from wdtrain/torchX.Y/lib
-RUNPATHS = {"lib*": f"$ORIGIN:{PACKAGES}/torch/lib:{PACKAGES}/nvidia/cu13/lib", "wdtrain": "$ORIGIN/../lib"}
+RUNPATH = f"$ORIGIN:{PACKAGES}/torch/lib:{PACKAGES}/nvidia/cu13/lib"
 BUNDLED = {"libyaml-cpp.so": "libyaml-cpp*"}  # not on every system, and the Debian package with its license
 COMPILER = ["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl"]
 LEFT_OUT = ("share/man", "share/bash-completion", "share/zsh", "share/fish")
@@ -57,10 +57,9 @@ def installed(build, prefix):
     for file in (prefix / "lib/cmake/wd").glob("wdTargets-*.cmake"):
         file.write_text(re.sub(r"(libwd\w*\.so\.\d+)\.[\d.]+", r"\1", file.read_text()))
     with tempfile.NamedTemporaryFile("w", suffix=".cmake") as script:
-        for pattern, runpath in RUNPATHS.items():
-            for path in [*(prefix / "lib").glob(pattern), *(prefix / "bin").glob(pattern)]:
-                if ".so" in path.name or path.parent.name == "bin":
-                    script.write(f'file(RPATH_SET FILE "{path}" NEW_RPATH "{runpath.replace("$", chr(92) + "$")}")\n')
+        for name in ("libwd.so.0", "libwd_cuda.so.0", "libwd_python.so"):  # the program has $ORIGIN/../lib
+            if (path := prefix / "lib" / name).exists():
+                script.write(f'file(RPATH_SET FILE "{path}" NEW_RPATH "{RUNPATH.replace("$", chr(92) + "$")}")\n')
         script.flush()
         run("cmake", "-P", script.name)
 

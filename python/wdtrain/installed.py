@@ -1,7 +1,4 @@
-"""What a wheel of wdtrain brings besides Python: torchX.Y/ in this package, with the program and libraries for that torch.
-
-`python -m wdtrain.installed` prints that folder, for CMake's find_package(wd): -D CMAKE_PREFIX_PATH.
-"""
+"""What a wheel of wdtrain brings besides Python: torchX.Y/ in this package, with the program and libraries for that torch."""
 
 import importlib.metadata
 import pathlib
@@ -34,7 +31,3 @@ def library():
     if not found.exists():
         raise ImportError(f"{found} is missing. Environments need the compiled part of wdtrain: run ./wd python in the project's folder")
     return str(found)
-
-
-if __name__ == "__main__":
-    print(prefix())

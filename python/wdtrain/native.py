@@ -57,7 +57,7 @@ class Env:
 
     def put(self, role, actions):
         """Writes a role's actions on the CPU, of which the caller has checked how many there are. Returns False, and writes none, if one is wrong."""
-        self._given[role][:] = actions.reshape(-1)
+        self._given[role].reshape(actions.shape)[...] = actions
         return self._puts[role]()
 
     def state(self, replica):

@@ -62,7 +62,7 @@ print(tuple(env.step([0, 1, 1])[0].shape), wdtrain.__file__)
 run = wdtrain.train("cartpole", total_steps=4000, device="cpu", run_dir="run", progress=False)
 print(run.summary["status"])
 """
-    shape, status = run(venv / "bin/python", "-c", code, cwd=tmp_path, env=variables).splitlines()
+    shape, *_, status = run(venv / "bin/python", "-c", code, cwd=tmp_path, env=variables).splitlines()
     assert shape.startswith("(3, 4) ") and str(venv) in shape and status == "finished"
 
 
@@ -95,7 +95,7 @@ def test_files_need_nothing_of_this_machine(venv):
 
 
 def test_a_project_builds_against_it(venv, variables, tmp_path):
-    prefix = run(venv / "bin/python", "-m", "wdtrain.installed", env=variables).strip()
+    prefix = run(venv / "bin/python", "-m", "wdtrain", "--cmake_dir", env=variables).strip()
     shutil.copytree(SOURCE / "examples/custom_env", tmp_path / "custom_env")
     run(SYSTEM_CMAKE, "-G", "Ninja", "-S", tmp_path / "custom_env", "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", NO_CUDA)
     run(SYSTEM_CMAKE, "--build", tmp_path / "build")
