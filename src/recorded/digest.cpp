@@ -1,5 +1,4 @@
 // digest.cpp: hashes evenly spaced pieces of each part of a recording.
-#define XXH_INLINE_ALL  // no library is needed
 #include "src/recorded/digest.h"
 
 #include <fcntl.h>
