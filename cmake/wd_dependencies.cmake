@@ -51,16 +51,16 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(yaml-cpp REQUIRED)
-find_package(spdlog REQUIRED)
+find_path(WD_SPDLOG spdlog/spdlog.h REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-find_library(WD_XXHASH xxhash REQUIRED)
+find_path(WD_XXHASH xxhash.h REQUIRED)
 find_package(ZLIB REQUIRED)
 add_library(wd_private INTERFACE)
 target_link_libraries(wd_private INTERFACE
-  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ZLIB::ZLIB ${WD_XXHASH}
-  ${CMAKE_DL_LIBS})
-target_compile_definitions(wd_private INTERFACE WD_VERSION="${PROJECT_VERSION}")
+  Threads::Threads yaml-cpp nlohmann_json::nlohmann_json CLI11::CLI11 ZLIB::ZLIB ${CMAKE_DL_LIBS})
+# xxhash is a header here, and so are spdlog and fmt (src/base/log.cpp): a wheel need not bring them.
+target_compile_definitions(wd_private INTERFACE WD_VERSION="${PROJECT_VERSION}" XXH_INLINE_ALL)
 
 # torch's wheel contains fmt headers of another version. Sources that log (src/**/log*.cpp) use the system's
 # headers.

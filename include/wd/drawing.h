@@ -82,7 +82,7 @@ std::vector<Shape> curve(Function&& function, double left, double right, int lin
   const auto place = [&](int i) { return left + (right - left) * i / lines; };
   for (int i = 0; i < lines; ++i) {
     const double x = place(i), y = function(x), dx = place(i + 1) - x, dy = function(x + dx) - y;
-    shapes.push_back(line(x, y, std::hypot(dx, dy), std::atan2(dy, dx)));
+    shapes.push_back(line(x, y, std::sqrt(dx * dx + dy * dy), std::atan2(dy, dx)));
   }
   return shapes;
 }

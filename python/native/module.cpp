@@ -1,108 +1,82 @@
-// module.cpp: the environments of wd for Python, as wdtrain._native. Everything that a user sees of it is in
-// python/wdtrain/envs.py and what that imports.
+// module.cpp: the environments of wd for Python, as functions that python/wdtrain/native.py calls by ctypes.PyDLL.
+// Everything that a user sees of it is in python/wdtrain/envs.py and what that imports.
 #include <ATen/ATen.h>
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+#include <ATen/DLConvertor.h>
 
 #include <cmath>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "wd/experiment.h"
 #include "wd/outside.h"
 #include "wd/trainer.h"
 #include "wd/vector_env.h"
 
-namespace nb = nanobind;
-using nb::literals::operator""_a;
+// What is used of Python's stable interface, so that one library, built without Python's headers, serves every
+// Python: the process has these functions.
+extern "C" {
+using PyObject = struct _object;
+[[gnu::weak]] extern PyObject* PyExc_RuntimeError;
+[[gnu::weak]] void PyErr_SetString(PyObject* type, const char* text);
+[[gnu::weak]] int PyErr_CheckSignals();
+[[gnu::weak]] void* PyEval_SaveThread();
+[[gnu::weak]] void PyEval_RestoreThread(void* state);
+[[gnu::weak]] int PyGILState_Ensure();
+[[gnu::weak]] void PyGILState_Release(int state);
+[[gnu::weak]] PyObject* PyCapsule_New(void* pointer, const char* name, void (*destroy)(PyObject*));
+[[gnu::weak]] void* PyCapsule_GetPointer(PyObject* capsule, const char* name);
+[[gnu::weak]] PyObject* PyBool_FromLong(long value);
+[[gnu::weak]] void Py_DecRef(PyObject* object);
+struct PyMethodDef {
+  const char* name;
+  PyObject* (*function)(PyObject*, PyObject*);
+  int flags;
+  const char* help;
+};
+[[gnu::weak]] PyObject* PyCFunction_NewEx(PyMethodDef* method, PyObject* self, PyObject* module);
+}
 
 namespace {
 
-nb::dlpack::dtype type_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kBool:
-      return nb::dtype<bool>();
-    case at::kByte:
-      return nb::dtype<std::uint8_t>();
-    case at::kInt:
-      return nb::dtype<std::int32_t>();
-    case at::kFloat:
-      return nb::dtype<float>();
-    default:
-      throw std::logic_error("a buffer of a type that has no name in Python");
+using Json = nlohmann::ordered_json;
+
+PyObject* usage_error = nullptr;
+struct PythonError {};  // is set already
+
+// Does the work without Python's lock. An exception becomes Python's, which ctypes.PyDLL raises. Returns whether
+// there was none.
+template <typename Work>
+bool unlocked(const Work& work) {
+  bool done = false;
+  PyObject* type = nullptr;
+  std::string text;
+  void* const state = PyEval_SaveThread();
+  try {
+    work();
+    done = true;
+  } catch (const PythonError&) {
+  } catch (const std::exception& error) {
+    type = dynamic_cast<const wd::UsageError*>(&error) != nullptr ? usage_error : PyExc_RuntimeError;
+    text = error.what();
   }
+  PyEval_RestoreThread(state);
+  if (type != nullptr) PyErr_SetString(type, text.c_str());
+  return done;
 }
 
-// The tensor's own memory, without a copy; None if it is undefined.
-nb::object shared(const at::Tensor& tensor) {
-  if (!tensor.defined()) return nb::none();
-  const bool cuda = tensor.is_cuda();
-  const nb::capsule owner(new at::Tensor(tensor),
-                          [](void* kept) noexcept { delete static_cast<at::Tensor*>(kept); });
-  std::vector<std::size_t> shape(tensor.sizes().begin(), tensor.sizes().end());
-  return nb::cast(nb::ndarray<nb::pytorch>(
-      tensor.data_ptr(), shape.size(), shape.data(), owner, tensor.strides().data(), type_of(tensor),
-      cuda ? nb::device::cuda::value : nb::device::cpu::value, cuda ? tensor.get_device() : 0));
-}
+using Call = std::function<bool()>;
+constexpr int kNoArguments = 4;  // METH_NOARGS
 
-nb::list shared(const std::vector<at::Tensor>& tensors) {
-  nb::list all;
-  for (const at::Tensor& tensor : tensors) all.append(shared(tensor));
-  return all;
-}
-
-using Mask = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// A mask of replicas that lives on the host.
-at::Tensor mask_of(const Mask& mask) {
-  return at::from_blob(mask.data(), {static_cast<std::int64_t>(mask.shape(0))}, at::kBool).clone();
-}
-
-nb::dict described(const wd::Role& role) {
-  nb::dict all, parts;
-  for (const wd::ObservationPart& part : role.observation) parts[part.name.c_str()] = part.size;
-  std::vector<std::string> names;
-  for (int k = 0; k < role.action.width(); ++k)
-    names.push_back(role.action.name(static_cast<std::size_t>(k)));
-  nb::list bounds;
-  for (const wd::Bounds& one : role.action.bounds) bounds.append(nb::make_tuple(one.low, one.high));
-  all["name"] = role.name;
-  all["count"] = role.count;
-  all["observation"] = parts;
-  all["heads"] = role.action.heads;
-  all["bounds"] = bounds;
-  all["names"] = names;
-  all["paid_after_leaving"] = role.paid_after_leaving;
-  return all;
-}
-
-// What put() found.
-enum Put { kWritten, kWrong, kOtherType };
-
-// Writes actions, unless one is not below the number of choices that `choices_of` gives for its place.
-template <typename Number, typename Choices>
-Put put_choices(const Number* from, std::int64_t n, Choices choices_of, std::int32_t* to) {
-  bool wrong = false;
-  for (std::int64_t i = 0; i < n; ++i)  // a negative number is a large one without its sign
-    wrong |= static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(choices_of(i));
-  if (wrong) return kWrong;
-  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::int32_t>(from[i]);
-  return kWritten;
-}
-
-template <typename Number>
-Put put_numbers(const Number* from, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < n; ++i)
-    if (!std::isfinite(static_cast<float>(from[i]))) return kWrong;
-  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
-  return kWritten;
+PyObject* called(PyObject* capsule, PyObject*) {
+  const Call& call = *static_cast<Call*>(PyCapsule_GetPointer(capsule, nullptr));
+  bool result = false;
+  return unlocked([&] { result = call(); }) ? PyBool_FromLong(result ? 1 : 0) : nullptr;
 }
 
 class Env {
  public:
-  using Actions = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;
-
   Env(const std::string& name, const std::vector<std::string>& settings, int num_envs, std::uint64_t seed,
       int mode, int gpu)
       : experiment_(wd::load_experiment(name, settings)) {
@@ -113,6 +87,7 @@ class Env {
     options.seed = seed;
     env_ =
         std::make_unique<wd::VectorEnv>(*experiment_.environment, options, static_cast<wd::AutoReset>(mode));
+    describe();
   }
 
   wd::VectorEnv& env() const {
@@ -123,130 +98,142 @@ class Env {
   void close() {
     env_.reset();
     experiment_.environment.reset();
+    tensors.clear();
   }
-  const wd::Spec& spec() const { return env().replicas().spec(); }
-  std::string device() const { return wd::to_string(experiment_.device); }
-
-  nb::list roles() const {
-    nb::list all;
-    for (const wd::VectorEnv::RoleRows& rows : env().roles()) {
-      nb::dict role = described(*rows.role);
-      role["action"] = shared(rows.action);
-      role["observations"] = shared(rows.observation);
-      role["action_mask"] = shared(rows.action_mask);
-      role["reward"] = shared(rows.reward);
-      role["active"] = shared(rows.active);
-      role["terminated"] = shared(rows.terminated);
-      role["last_observations"] = shared(rows.last_observation);
-      role["streams"] = shared(rows.streams);
-      all.append(role);
-    }
-    return all;
-  }
-  // Writes a role's actions on the CPU, of which the caller has checked how many there are. Writes nothing if
-  // one is wrong.
-  int put(std::size_t k, const Actions& actions) {
+  // Writes a role's actions on the CPU: int64, or double if they are continuous. Writes nothing if one is no
+  // choice or not finite.
+  bool put(std::size_t k, const void* actions) const {
     const wd::VectorEnv::RoleRows& rows = env().roles().at(k);
-    const std::int64_t n = rows.action.numel();
-    const nb::dlpack::dtype type = actions.dtype();
-    const auto as = [&]<typename Number>(Number) { return static_cast<const Number*>(actions.data()); };
+    const auto n = static_cast<std::size_t>(rows.action.numel());
+    bool wrong = false;
     if (rows.role->action.is_continuous()) {
+      const auto* const from = static_cast<const double*>(actions);
       auto* const to = rows.action.mutable_data_ptr<float>();
-      if (type == nb::dtype<float>()) return put_numbers(as(float{}), n, to);
-      if (type == nb::dtype<double>()) return put_numbers(as(double{}), n, to);
-      return kOtherType;
+      for (std::size_t i = 0; i < n; ++i) wrong |= !std::isfinite(static_cast<float>(from[i]));
+      for (std::size_t i = 0; i < n && !wrong; ++i) to[i] = static_cast<float>(from[i]);
+      return !wrong;
     }
+    const auto* const from = static_cast<const std::uint64_t*>(actions);  // a negative number is a large one
     auto* const to = rows.action.mutable_data_ptr<std::int32_t>();
     const std::vector<int>& heads = rows.role->action.heads;
-    const auto choices = [&](auto* from) {
-      if (heads.size() > 1)
-        return put_choices(
-            from, n, [&](std::int64_t i) { return heads[static_cast<std::size_t>(i) % heads.size()]; }, to);
-      return put_choices(from, n, [most = heads[0]](std::int64_t) { return most; }, to);
-    };
-    if (type == nb::dtype<std::int64_t>()) return choices(as(std::int64_t{}));
-    if (type == nb::dtype<std::int32_t>()) return choices(as(std::int32_t{}));
-    return kOtherType;
+    for (std::size_t h = 0; h < heads.size(); ++h)
+      for (std::size_t i = h; i < n; i += heads.size())
+        wrong |= from[i] >= static_cast<std::uint64_t>(heads[h]);
+    for (std::size_t i = 0; i < n && !wrong; ++i) to[i] = static_cast<std::int32_t>(from[i]);
+    return !wrong;
   }
 
-  nb::dict all() const {
-    const wd::VectorEnv::ReplicaRows& rows = env().all();
-    nb::dict all;
-    all["terminated"] = shared(rows.terminated);
-    all["truncated"] = shared(rows.truncated);
-    all["reset"] = shared(rows.reset);
-    all["statistics"] = shared(rows.statistics);
-    all["streams"] = shared(rows.streams);
-    return all;
-  }
-  std::vector<std::string> statistics() const {
-    std::vector<std::string> names;
-    for (const wd::Statistic& statistic : spec().statistics) names.push_back(statistic.field);
-    return names;
-  }
-  std::vector<std::string> streams() const {
-    std::vector<std::string> names;
-    for (const wd::StreamSpec& stream : spec().streams) names.push_back(stream.name);
-    return names;
-  }
-  // Fields of the state of one replica.
-  nb::dict state(int replica) {
-    nb::dict all;
-    for (const wd::StateField& field : env().replicas().layout().fields)
-      if (!field.scratch) all[field.name.c_str()] = env().replicas().read(replica, field);
-    return all;
-  }
+  std::string description;          // of the environment and its buffers, each by its number among `tensors`
+  std::vector<at::Tensor> tensors;  // share their memory with Python's
+  std::deque<Call> calls;
 
  private:
+  // Null for each that is undefined.
+  Json numbers_of(const std::vector<at::Tensor>& some) {
+    Json all = Json::array();
+    for (const at::Tensor& tensor : some) {
+      all.push_back(tensor.defined() ? Json(tensors.size()) : Json());
+      if (tensor.defined()) tensors.push_back(tensor);
+    }
+    return all;
+  }
+  Json described(const wd::VectorEnv::RoleRows& rows) {
+    const wd::ActionSpace& action = rows.role->action;
+    Json parts = Json::object(), names = Json::array(), bounds = Json::array();
+    for (const wd::ObservationPart& part : rows.role->observation) parts[part.name] = part.size;
+    for (int k = 0; k < action.width(); ++k) names.push_back(action.name(static_cast<std::size_t>(k)));
+    for (const wd::Bounds& one : action.bounds) bounds.push_back({one.low, one.high});
+    Json role = {{"name", rows.role->name}, {"count", rows.role->count}, {"observation", parts}};
+    role.update({{"heads", action.heads}, {"bounds", bounds}, {"names", names}});
+    role["paid_after_leaving"] = rows.role->paid_after_leaving;
+    return {role,
+            numbers_of({rows.action, rows.observation, rows.action_mask, rows.reward, rows.active,
+                        rows.terminated, rows.last_observation}),
+            numbers_of(rows.streams)};
+  }
+  void describe() {
+    const wd::Spec& spec = env().replicas().spec();
+    const wd::VectorEnv::ReplicaRows& rows = env().all();
+    Json roles = Json::array(), statistics = Json::array(), streams = Json::array(), fields = Json::array();
+    for (const wd::VectorEnv::RoleRows& role : env().roles()) roles.push_back(described(role));
+    for (const wd::Statistic& statistic : spec.statistics) statistics.push_back(statistic.field);
+    for (const wd::StreamSpec& stream : spec.streams) streams.push_back(stream.name);
+    for (const wd::StateField& field : env().replicas().layout().fields)
+      fields.push_back(field.scratch ? Json() : Json(field.name));
+    description = Json{wd::to_string(experiment_.device),
+                       spec.time_limit,
+                       statistics,
+                       streams,
+                       fields,
+                       roles,
+                       numbers_of({rows.terminated, rows.truncated, rows.reset, rows.statistics}),
+                       numbers_of(rows.streams)}
+                      .dump();
+  }
+
   wd::Experiment experiment_;
   std::unique_ptr<wd::VectorEnv> env_;
 };
 
 }  // namespace
 
-NB_MODULE(_native, m) {
-  m.attr("WRITTEN") = static_cast<int>(kWritten);
-  m.attr("WRONG") = static_cast<int>(kWrong);
-  m.attr("OTHER_TYPE") = static_cast<int>(kOtherType);
-  nb::exception<wd::UsageError>(m, "UsageError", nb::module_::import_("wdtrain.files").attr("UsageError"));
-  m.def(
-      "use_python",
-      [](const std::string& interpreter, const std::string& modules) {
-        wd::use_python(interpreter, modules, [] {  // Ctrl-C
-          const nb::gil_scoped_acquire locked;
-          if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        });
-      },
-      "interpreter"_a, "modules"_a);
-  using Unlocked = nb::call_guard<nb::gil_scoped_release>;
-  nb::class_<Env>(m, "Env")
-      .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),
-           "name"_a, "settings"_a, "num_envs"_a, "seed"_a, "mode"_a, "gpu"_a, Unlocked())
-      .def(
-          "step", [](Env& self) { self.env().step(); }, Unlocked())
-      .def(
-          "reset", [](Env& self) { self.env().reset(); }, Unlocked())
-      .def(
-          "restart", [](Env& self, std::uint64_t seed) { self.env().restart(seed); }, "seed"_a, Unlocked())
-      .def(
-          "reset_those",
-          [](Env& self, const Mask& mask) {
-            const at::Tensor chosen = mask_of(mask);
-            const nb::gil_scoped_release unlocked;
-            self.env().reset(chosen);
-          },
-          "mask"_a)
-      .def("close", &Env::close, Unlocked())
-      .def("put", &Env::put, "role"_a, "actions"_a)
-      .def("roles", &Env::roles)
-      .def("all", &Env::all)
-      .def("state", &Env::state, "replica"_a)
-      .def(
-          "write",
-          [](Env& self, int replica, const std::string& json) { self.env().replicas().write(replica, json); },
-          "replica"_a, "json"_a)
-      .def_prop_ro("device", &Env::device)
-      .def_prop_ro("statistics", &Env::statistics)
-      .def_prop_ro("streams", &Env::streams)
-      .def_prop_ro("time_limit", [](const Env& self) { return self.spec().time_limit; });
+extern "C" {
+void wd_start(PyObject* error, const char* interpreter, const char* modules) {
+  usage_error = error;
+  wd::use_python(interpreter, modules, [] {  // Ctrl-C
+    const int state = PyGILState_Ensure();
+    const int failed = PyErr_CheckSignals();
+    PyGILState_Release(state);
+    if (failed != 0) throw PythonError();
+  });
+}
+Env* wd_make(const char* name, const char** settings, int count, int num_envs, std::uint64_t seed, int mode,
+             int gpu) {
+  Env* made = nullptr;
+  unlocked([&] { made = new Env(name, {settings, settings + count}, num_envs, seed, mode, gpu); });
+  return made;
+}
+void wd_delete(Env* self) {
+  unlocked([&] { delete self; });
+}
+void wd_close(Env* self) {
+  unlocked([&] { self->close(); });
+}
+const char* wd_description(const Env* self) { return self->description.c_str(); }
+PyObject* wd_tensor(const Env* self, int k) {
+  return PyCapsule_New(at::toDLPack(self->tensors[k]), "dltensor", nullptr);
+}
+void wd_reset(Env* self, bool* mask, std::int64_t count) {  // all replicas, if there is no mask
+  unlocked([&] { self->env().reset(mask ? at::from_blob(mask, {count}, at::kBool).clone() : at::Tensor()); });
+}
+void wd_restart(Env* self, std::uint64_t seed) {
+  unlocked([&] { self->env().restart(seed); });
+}
+// Of what Python does in every step, a function: calling it by ctypes would take a microsecond more. It puts
+// the actions that are given, or steps if there are none.
+PyObject* wd_call(Env* self, int role, const void* given) {
+  Call& call = self->calls.emplace_back([=] {
+    if (given != nullptr) return self->put(static_cast<std::size_t>(role), given);
+    self->env().step();
+    return true;
+  });
+  static PyMethodDef method{"call", called, kNoArguments, nullptr};
+  PyObject* const capsule = PyCapsule_New(&call, nullptr, nullptr);
+  PyObject* const made = PyCFunction_NewEx(&method, capsule, nullptr);
+  Py_DecRef(capsule);
+  return made;
+}
+// One field of the state of one replica.
+PyObject* wd_state(Env* self, int replica, int field) {
+  at::Tensor numbers = at::empty({0}, at::kDouble);
+  unlocked([&] {
+    const auto& fields = self->env().replicas().layout().fields;
+    numbers = at::tensor(self->env().replicas().read(replica, fields.at(static_cast<std::size_t>(field))),
+                         at::kDouble);
+  });
+  return PyCapsule_New(at::toDLPack(numbers), "dltensor", nullptr);
+}
+void wd_write(Env* self, int replica, const char* json) {
+  unlocked([&] { self->env().replicas().write(replica, json); });
+}
 }

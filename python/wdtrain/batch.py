@@ -17,13 +17,10 @@ DEVICES = "auto, cpu, cuda or cuda:N"
 
 
 def native():
-    """The module that steps environments, loaded behind torch, whose libraries it uses."""
-    try:
-        import torch  # noqa: F401
-        from wdtrain import _native
-    except ImportError as error:
-        raise ImportError(f"{error}. Environments need torch and the compiled part of wdtrain: run ./wd python in the project's folder") from error
-    return _native
+    """The module that steps environments: it imports torch."""
+    from wdtrain import native
+
+    return native
 
 
 def text_of(value, exact=False):
@@ -94,8 +91,8 @@ class Batch:
         if arrays == "numpy" and self.device != "cpu":
             raise module.UsageError(f"arrays of numpy are on the CPU, and the environment is on {self.device}: set device='cpu' or arrays='torch'")
         self.arrays = arrays
-        self.roles = [Role(buffer=role["action"], **{key: self.shown(value) for key, value in role.items()}) for role in self.native.roles()]
-        rows = self.native.all()
+        self.roles = [Role(buffer=role["action"], **{key: self.shown(value) for key, value in role.items()}) for role in self.native.roles]
+        rows = self.native.all
         self.terminated, self.truncated, self.began = (self.shown(rows[key]) for key in ("terminated", "truncated", "reset"))
         self.statistics = {} if rows["statistics"] is None else {
             key: self.shown(rows["statistics"][:, k]) for k, key in enumerate(self.native.statistics)}
@@ -121,7 +118,7 @@ class Batch:
             mask = np.ascontiguousarray(mask.cpu().numpy() if hasattr(mask, "cpu") else mask)
             if mask.dtype != bool or mask.shape != (self.num_envs,):
                 raise native().UsageError(f"reset_mask is {mask.dtype} of shape {mask.shape}, and must be bool of shape ({self.num_envs},)")
-            self.native.reset_those(mask)
+            self.native.reset(mask)
         elif seed is not None or not self.begun:
             self.seed = self.seed if seed is None else checked_seed(seed)
             self.native.restart(self.seed)
@@ -146,13 +143,7 @@ class Batch:
         if self.device != "cpu":  # a GPU would have to wait for the answer
             role.buffer.view(shape).copy_(as_tensor(actions))
             return
-        try:
-            found = self.native.put(self.roles.index(role), actions)
-        except TypeError:  # of neither library's usual types
-            found = self.module.OTHER_TYPE
-        if found == self.module.OTHER_TYPE:
-            found = self.native.put(self.roles.index(role), converted(self.name, role, actions))
-        if found == self.module.WRONG:
+        if not self.native.put(self.roles.index(role), converted(self.name, role, actions)):
             what = f"is none of its choices: heads have {role.heads} of them, counted from 0" if role.heads else "is not finite"
             raise native().UsageError(f"{self.name}: an action of '{role.name}' {what}")
 
@@ -200,14 +191,15 @@ def as_tensor(actions):
 
 
 def converted(name, role, actions):
-    """Actions of another type, as int64 or float64."""
+    """Actions as an array of whole numbers, or of numbers."""
     try:
-        actions = actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
+        if not isinstance(actions, np.ndarray):
+            actions = actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
     except (TypeError, RuntimeError) as error:
         raise native().UsageError(f"{name}: actions of '{role.name}' cannot be read as an array: {error}") from error
     if actions.dtype.kind not in ("iu" if role.heads else "iuf"):
         raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be {'integers' if role.heads else 'numbers'}")
-    return np.ascontiguousarray(actions, np.int64 if role.heads else np.float64)
+    return actions
 
 
 def spaces_of(role):

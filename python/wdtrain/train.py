@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wdtrain import files
+from wdtrain import files, installed
 from wdtrain.files import RunError, UsageError
 from wdtrain.batch import modules, text_of
 from wdtrain.run import Run, need
@@ -138,13 +138,15 @@ def environment_name(env):
 def find_program():
     """The path of the program wdtrain: $WDTRAIN, or what was built or installed with this package, or from PATH.
 
-    Raises FileNotFoundError if there is none.
+    Raises FileNotFoundError if there is none, and ImportError if it is for another torch.
     """
     if named := os.environ.get("WDTRAIN"):
         found = _which(named)
         if not found:
             raise FileNotFoundError(f"WDTRAIN is {named!r}, which is not a program: set it to the path of wdtrain, or unset it")
         return os.path.abspath(found)
+    if folder := installed.prefix():
+        return str(folder / "bin" / "wdtrain")
     package = os.path.dirname(os.path.abspath(__file__))
     # PROJECT/python/wdtrain, BUILD/python/wdtrain, PREFIX/lib/pythonX.Y/site-packages/wdtrain, and the same in PROJECT/.venv
     for place in ("../../build", "../..", "../../../../bin", "../../../../../build", *os.get_exec_path()):
@@ -166,7 +168,7 @@ def main():
     os.environ.setdefault("WDTRAIN_PYTHON", sys.executable)
     try:
         program = find_program()
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ImportError) as error:
         sys.exit(f"error: {error}")
     os.execv(program, [program, *sys.argv[1:]])
 

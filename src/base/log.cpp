@@ -1,5 +1,7 @@
 // log.cpp: the only file that uses spdlog. It must not include torch headers, because their copy of fmt hides
 // the one that spdlog needs.
+#define SPDLOG_FMT_EXTERNAL
+#define FMT_HEADER_ONLY  // as headers, spdlog and fmt are no libraries that a wheel would have to bring
 #include "src/base/log.h"
 
 #include <fcntl.h>

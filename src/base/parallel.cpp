@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -113,7 +114,8 @@ class Pool {
     while (true) {
       spin_until([&] { return posted_.load() != seen; });
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return posted_.load() != seen; });
+      // wait() without a limit needs the libstdc++ of gcc 12, and systems with glibc 2.34 have that of gcc 11.
+      while (!wake_.wait_for(lock, std::chrono::hours(1), [&] { return posted_.load() != seen; })) continue;
       seen = posted_.load();
       if (closing_) return;
       Loop* const loop = loop_;

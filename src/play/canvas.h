@@ -29,31 +29,32 @@ class Canvas {
     for (std::size_t i = 0; i < bytes_.size(); i += 3) store(i, color);
   }
   void circle(double x, double y, double radius, Color color) {
-    fill(x, y, radius, color, 1.0, [&](double dx, double dy) { return std::hypot(dx, dy) - radius; });
+    fill(x, y, radius, color, 1.0, [&](double dx, double dy) { return length(dx, dy) - radius; });
   }
   void ring(double x, double y, double radius, double thickness, Color color, double opacity) {
     fill(x, y, radius + thickness, color, opacity,
-         [&](double dx, double dy) { return std::abs(std::hypot(dx, dy) - radius) - thickness / 2.0; });
+         [&](double dx, double dy) { return std::abs(length(dx, dy) - radius) - thickness / 2.0; });
   }
   // With round ends.
   void line(double x0, double y0, double x1, double y1, double thickness, Color color, double opacity = 1.0) {
-    const double half_x = (x1 - x0) / 2.0, half_y = (y1 - y0) / 2.0, half = std::hypot(half_x, half_y);
+    const double half_x = (x1 - x0) / 2.0, half_y = (y1 - y0) / 2.0, half = length(half_x, half_y);
     fill(x0 + half_x, y0 + half_y, half + thickness, color, opacity, [&](double dx, double dy) {
       const double along =
           half == 0.0 ? 0.0 : std::clamp((dx * half_x + dy * half_y) / (half * half), -1.0, 1.0);
-      return std::hypot(dx - along * half_x, dy - along * half_y) - thickness / 2.0;
+      return length(dx - along * half_x, dy - along * half_y) - thickness / 2.0;
     });
   }
   // Centered on (x, y), turned clockwise by `angle` radians.
   void rectangle(double x, double y, double width, double height, double angle, Color color) {
     const double cosine = std::cos(angle), sine = std::sin(angle);
-    fill(x, y, std::hypot(width, height) / 2.0, color, 1.0, [&](double dx, double dy) {
+    fill(x, y, length(width, height) / 2.0, color, 1.0, [&](double dx, double dy) {
       return std::max(std::abs(dx * cosine + dy * sine) - std::abs(width) / 2.0,
                       std::abs(dy * cosine - dx * sine) - std::abs(height) / 2.0);
     });
   }
 
  private:
+  static double length(double x, double y) { return std::sqrt(x * x + y * y); }  // hypot needs glibc 2.35
   void store(std::size_t at, Color color) {
     bytes_[at] = color.red;
     bytes_[at + 1] = color.green;
