@@ -17,4 +17,15 @@ std::filesystem::path binary_path(const void* address) {
   return std::filesystem::canonical(*name == '\0' ? "/proc/self/exe" : name, error);
 }
 
+std::filesystem::path include_folder() {
+  const std::filesystem::path library =
+      binary_path(reinterpret_cast<const void*>(&include_folder)).parent_path();
+  // build/ in the project, or lib/ of an installation; lib/ARCHITECTURE/
+  for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {
+    std::error_code error;
+    if (std::filesystem::exists(prefix / "include" / "wd" / "env.h", error)) return prefix / "include";
+  }
+  return {};
+}
+
 }  // namespace wd

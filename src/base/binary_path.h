@@ -10,4 +10,7 @@ namespace wd {
 // knows the word that started it, which may lack a folder.
 std::filesystem::path binary_path(const void* address);
 
+// The folder of the headers (wd/env.h) of this library's source tree or installation. Empty if there is none.
+std::filesystem::path include_folder();
+
 }  // namespace wd
