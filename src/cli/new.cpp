@@ -6,7 +6,6 @@
 #include "src/base/atomic_file.h"
 #include "src/base/binary_path.h"
 #include "src/base/printable.h"
-#include "src/base/program_name.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
 #include "wd/error.h"
@@ -63,10 +62,10 @@ struct @STRUCT@ {
     });  // all have moved when the next phase begins
 ?s    const float eaten = team.sum(kNumAgents, [&](int i) { return eats(s, i); });
 ?r    const float eaten = team.sum(kHunted, [&](int i) { return eats(s, i); });
-?rt    const float caught = team.sum(kHunted, [&](int i) { return meets(s, i); });
+?rt    const float caught = 0.25f * team.sum(kHunted, [&](int i) { return meets(s, i); });
 ?si    team.each(kNumAgents, [&](int i) { out.reward(i) = eats(s, i); });
 ?st    team.each(kNumAgents, [&](int i) { out.reward(i) = eaten / kNumAgents; });
-?ri    team.each(kHunted, [&](int i) { out.reward(i) = eats(s, i) - meets(s, i); });
+?ri    team.each(kHunted, [&](int i) { out.reward(i) = eats(s, i) - 0.25f * meets(s, i); });
 ?ri    team.once([&] { out.reward(kHunter) = meets(s, kHunter); });
 ?rt    team.each(kNumAgents, [&](int i) { out.reward(i) = i == kHunter ? caught : (eaten - caught) / kHunted; });
     if (eaten > 0) team.once([&] { s.food_x = draw(p, r, 0, kFoodX), s.food_y = draw(p, r, 0, kFoodY); });
@@ -108,7 +107,7 @@ env:
 trainer:
   num_envs: 64             # games that are played at once
   train_batch_size: 3200   # steps of all games between two updates
-  total_steps: 320_000
+  total_steps: 160_000
 
 policy:
 )game";
@@ -117,6 +116,7 @@ policy:
 constexpr const char* kPolicy = R"game(  @ROLE@:
 ?i    algorithm: PPO
 ?t    algorithm: MAPPO       # PPO whose critic reads the state of the game
+?t    num_epochs: 4          # updates with the steps of a batch
     lr: 2e-3
     gamma: 0.95            # what a reward counts one step later
 ?i    model: {fc_dims: [64, 64], activation: tanh}
@@ -213,7 +213,7 @@ int create(const CommandLine& line) {
       {"@LAST@", roles.back()},
       {"@NAME@", name},
       {"@STRUCT@", struct_name(name)},
-      {"@PROGRAM@", program_command()}};
+      {"@PROGRAM@", line.program}};
   write_named_file(code, filled(chosen(kCode, kinds), parts));
   write_named_file(settings, filled(chosen(kSettings + policies, kinds), parts));
   std::string wrote = concat("wrote ", code, " and ", settings);
