@@ -60,15 +60,19 @@ struct @STRUCT@ {
 ?c      s.x[i] = wd::clamp(s.x[i] + a.continuous(i, 0), 0.0f, 1.0f * p.size);
 ?c      s.y[i] = wd::clamp(s.y[i] + a.continuous(i, 1), 0.0f, 1.0f * p.size);
     });  // all have moved when the next phase begins
-?s    const float eaten = team.sum(kNumAgents, [&](int i) { return eats(s, i); });
-?r    const float eaten = team.sum(kHunted, [&](int i) { return eats(s, i); });
-?rt    const float caught = 0.25f * team.sum(kHunted, [&](int i) { return meets(s, i); });
+?si    const bool eaten = team.any(kNumAgents, [&](int i) { return eats(s, i); });
+?ri    const bool eaten = team.any(kHunted, [&](int i) { return eats(s, i); });
+?st    float eaten = 0;  // what is outside of phases runs in every thread
+?st    for (int i = 0; i < kNumAgents; ++i) eaten += eats(s, i);
+?rt    float eaten = 0, caught = 0;  // what is outside of phases runs in every thread
+?rt    for (int i = 0; i < kHunted; ++i) eaten += eats(s, i), caught += 0.25f * meets(s, i);
 ?si    team.each(kNumAgents, [&](int i) { out.reward(i) = eats(s, i); });
 ?st    team.each(kNumAgents, [&](int i) { out.reward(i) = eaten / kNumAgents; });
 ?ri    team.each(kHunted, [&](int i) { out.reward(i) = eats(s, i) - 0.25f * meets(s, i); });
 ?ri    team.once([&] { out.reward(kHunter) = meets(s, kHunter); });
 ?rt    team.each(kNumAgents, [&](int i) { out.reward(i) = i == kHunter ? caught : (eaten - caught) / kHunted; });
-    if (eaten > 0) team.once([&] { s.food_x = draw(p, r, 0, kFoodX), s.food_y = draw(p, r, 0, kFoodY); });
+?t    if (eaten > 0) team.once([&] { s.food_x = draw(p, r, 0, kFoodX), s.food_y = draw(p, r, 0, kFoodY); });
+?i    if (eaten) team.once([&] { s.food_x = draw(p, r, 0, kFoodX), s.food_y = draw(p, r, 0, kFoodY); });
   }
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     team.each(kNumAgents, [&](int i) {
