@@ -62,10 +62,10 @@ struct @STRUCT@ {
     });  // all have moved when the next phase begins
 ?si    const bool eaten = team.any(kNumAgents, [&](int i) { return eats(s, i); });
 ?ri    const bool eaten = team.any(kHunted, [&](int i) { return eats(s, i); });
-?st    float eaten = 0;  // what is outside of phases runs in every thread
-?st    for (int i = 0; i < kNumAgents; ++i) eaten += eats(s, i);
-?rt    float eaten = 0, caught = 0;  // what is outside of phases runs in every thread
-?rt    for (int i = 0; i < kHunted; ++i) eaten += eats(s, i), caught += 0.25f * meets(s, i);
+?st    float eaten = 0;
+?st    for (int i = 0; i < kNumAgents; ++i) eaten += eats(s, i);  // in every thread
+?rt    float eaten = 0, caught = 0;
+?rt    for (int i = 0; i < kHunted; ++i) eaten += eats(s, i), caught += 0.25f * meets(s, i);  // in every thread
 ?si    team.each(kNumAgents, [&](int i) { out.reward(i) = eats(s, i); });
 ?st    team.each(kNumAgents, [&](int i) { out.reward(i) = eaten / kNumAgents; });
 ?ri    team.each(kHunted, [&](int i) { out.reward(i) = eats(s, i) - 0.25f * meets(s, i); });
