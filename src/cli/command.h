@@ -40,6 +40,7 @@ int train(const CommandLine& line);
 int eval(const CommandLine& line);
 int play(const CommandLine& line);
 int record(const CommandLine& line);
+int create(const CommandLine& line);  // `new`
 int bench(const CommandLine& line);
 int doctor(const CommandLine& line);
 int envs(const CommandLine& line);

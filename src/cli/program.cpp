@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"list", "list the runs below a folder", list_runs},
     {"status", "say what a run is doing, in this terminal or elsewhere", show_status},
     {"reproduce", "train a run again, and compare the results", reproduce},
+    {"new", "write an environment that learns as it is, to be changed into your own", create},
     {"bench", "measure speed", bench},
     {"doctor", "examine this machine", doctor},
     {"envs", "list the environments, or describe one", envs},

@@ -95,7 +95,7 @@ def uses(run, cartpole, out):
         "trace": [["--config", config, "--script", config, "--out", out]],
         "report": [[run, "--out", out]],
         "list": [[run.parent]], "status": [[run], [run, "--json"]],
-        "doctor": None, "envs": None, "config": None, "completion": None, "man": None,
+        "doctor": None, "envs": None, "config": None, "completion": None, "man": None, "new": None,
     }
 
 
