@@ -58,8 +58,8 @@ struct Shape {
   Quantity height;  // of a rectangle
   Quantity angle;
   bool faces = false;
-  std::string role;  // empty: all
-  int objects = -1;  // -1: agents, or the values of arrays
+  std::string role = {};  // empty: all
+  int objects = -1;       // -1: agents, or the values of arrays
 };
 
 inline Shape circle(Quantity x, Quantity y, Quantity radius) {

@@ -156,7 +156,7 @@ class Loader {
     } catch (const UsageError& error) {
       const bool gone = sources_.of_run && is_source_file(config_.name) && !fs::exists(config_.name);
       throw ConfigError(
-          {concat(request.place.full(), ": ", error.what(),
+          {concat(is_source_file(sources_.env) ? "" : request.place.full() + ": ", error.what(),
                   gone ? " any more: give --env with the place where it is now (the run's folder "
                          "`source` has a copy)"
                        : "")});

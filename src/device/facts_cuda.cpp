@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "src/base/binary_path.h"
 #include "src/device/gpu_cuda.h"
 #include "wd/error.h"
 
@@ -48,6 +49,7 @@ GpuFacts cuda_facts() {
   if (ncclGetVersion(&version) == ncclSuccess) facts.nccl_library = nccl_version(version);
   facts.nccl_header = nccl_version(NCCL_VERSION_CODE);
   facts.architectures = WD_ARCHITECTURES;
+  facts.runtime_library = binary_path(reinterpret_cast<const void*>(&cudaRuntimeGetVersion));
   if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
   for (int index = 0; index < count; ++index) facts.gpus.push_back(facts_of(index, count));
   cudaGetLastError();  // clears the error, so that a later check does not see it

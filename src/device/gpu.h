@@ -5,6 +5,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/Stream.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,6 +38,7 @@ struct GpuFacts {
   };
   std::string driver, runtime, nccl_header, nccl_library;  // versions
   std::string architectures;                               // that kernels were compiled for: "80;90"
+  std::filesystem::path runtime_library;                   // the file of libcudart
   std::vector<Gpu> gpus;
 };
 

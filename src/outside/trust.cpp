@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
@@ -17,7 +16,6 @@
 #include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/outside/python.h"
-#include "src/plugin/plugin.h"
 #include "wd/error.h"
 
 namespace wd::outside {
@@ -57,25 +55,6 @@ std::string not_begun() {
                 ". Look at it, and give --trust if you trust it");
 }
 
-// What is noted of a source file: its path, then a line for each file that it was made from.
-std::string note_of_source(const std::string& source) {
-  std::string note = source;
-  for (const plugin::Part& part : plugin::parts_of(source)) note += concat('\n', part.hash, part.path);
-  return note;
-}
-
-void write_note(const fs::path& file, const std::string& text) {
-  if (read_regular(file, kAnySize) == text) return;
-  try {
-    fs::create_directories(notes());
-    write_file_atomically(file, text, Durability::kReplace);
-  } catch (const std::exception& error) {
-    logging::warn(
-        concat("it cannot be noted that this run is yours, so eval, play and --resume will ask for --trust: ",
-               error.what()));
-  }
-}
-
 }  // namespace
 
 bool is_of_run(const ConfigSources& sources) {
@@ -110,28 +89,25 @@ void require_trust(const ConfigSources& sources, const Environment& environment)
 
 void require_trust(const ConfigSources& sources, const std::string& source) {
   if (!sources.of_run || sources.trusted || !sources.env.empty()) return;
-  fs::path folder = fs::absolute(sources.file).lexically_normal().parent_path();
-  if (folder.parent_path().filename() == "checkpoints") folder = folder.parent_path().parent_path();
-  const std::string noted = read_regular(note_of(source), kAnySize).value_or("");
-  bool same = !notes().empty() && noted.substr(0, noted.find('\n')) == source;
-  std::istringstream lines(noted.substr(std::min(source.size() + 1, noted.size())));
-  for (std::string line; same && std::getline(lines, line);) {
-    const std::string path = line.substr(std::min(kHexDigits, line.size()));
-    if (!path.starts_with(folder.string() + '/')) continue;  // it did not come with the run
-    const std::string text = read_regular(path, kAnySize).value_or("");
-    same = line.starts_with(hex(XXH3_64bits(text.data(), text.size())));
-  }
-  if (!same)
-    throw UsageError(concat(shown(sources.file), ": the environment of this run is a program: ",
-                            shown(source), " would be compiled and run", not_begun()));
+  fs::path run = fs::absolute(sources.file).lexically_normal().parent_path();
+  if (run.parent_path().filename() == "checkpoints") run = run.parent_path().parent_path();
+  if (is_noted(source) && !source.starts_with(run.string() + '/')) return;
+  throw UsageError(concat(shown(sources.file), ": the environment of this run is a program: ", shown(source),
+                          " would be compiled and run", not_begun()));
 }
 
 void remember(const Environment& environment, const std::string& name) {
-  if (notes().empty()) return;
-  if (is_source_file(name)) return write_note(note_of(name), note_of_source(name));
-  if (!is_python_environment(environment.name())) return;
-  const std::string game = game_of(environment);
-  write_note(note_of(game), game);
+  if ((!is_python_environment(name) && !is_source_file(name)) || notes().empty()) return;
+  const std::string game = is_source_file(name) ? name : game_of(environment);
+  if (is_noted(game)) return;
+  try {
+    fs::create_directories(notes());
+    write_file_atomically(note_of(game), game, Durability::kReplace);
+  } catch (const std::exception& error) {
+    logging::warn(
+        concat("it cannot be noted that this run is yours, so eval, play and --resume will ask for --trust: ",
+               error.what()));
+  }
 }
 
 }  // namespace wd::outside

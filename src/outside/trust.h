@@ -16,8 +16,8 @@ bool is_of_run(const ConfigSources& sources);
 // sources.trusted.
 void require_trust(const ConfigSources& sources, const Environment& environment);
 
-// The same before a source file is compiled or loaded: this user must have begun a run with a file of that path, and
-// what of it lies in the folder of the run must still have its content.
+// The same before a source file is compiled or loaded: this user must have begun a run with a file of that path,
+// which is not in the folder of this run, since it came with that.
 void require_trust(const ConfigSources& sources, const std::string& source);
 
 // Notes outside of all runs that this user has begun one with this environment, Config::name: in $XDG_STATE_HOME/wd/begun,

@@ -1,8 +1,6 @@
 // compiler.cpp: finds compilers, and reads their messages (those of g++ and clang++ have the same form).
 #include "src/plugin/compiler.h"
 
-#include <link.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <regex>
@@ -42,20 +40,6 @@ std::string find_compiler(const Source& source) {
   throw UsageError(concat(source.path.string(),
                           ": compiling it needs a C++ compiler, and none is in PATH: install one (apt-get "
                           "install g++), or name one with CXX"));
-}
-
-// The folder of the CUDA runtime that this process uses.
-fs::path runtime_folder() {
-  fs::path found;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* result) {
-        const fs::path file = info->dlpi_name;
-        if (!file.filename().string().starts_with("libcudart.so")) return 0;
-        *static_cast<fs::path*>(result) = file;
-        return 1;
-      },
-      &found);
-  return found;
 }
 
 std::string find_nvcc(const Source& source, const fs::path& runtime) {
@@ -179,7 +163,8 @@ Recipe recipe_for(const Source& source, Side side) {
   std::vector<std::string>& command = recipe.command;
   const std::vector<std::string> common = {"-std=c++20", "-O3", "-DNDEBUG", "-I", include, "-c"};
   if (side == Side::kCuda) {
-    const fs::path runtime = runtime_folder(), own = runtime.parent_path().parent_path() / "include";
+    const fs::path runtime = gpu().facts().runtime_library,
+                   own = runtime.parent_path().parent_path() / "include";
     const std::string nvcc = find_nvcc(source, runtime);
     command = {nvcc, "-ccbin", compiler, "-Xcompiler=-fPIC,-fvisibility=hidden", "-x", "cu"};
     for (const std::string& one : capabilities())
@@ -202,7 +187,8 @@ Recipe recipe_for(const Source& source, Side side) {
   if (side == Side::kEmulated) {
     add(command, kEmulatedFlags);
     add(command, {"-O1", "-DWD_NOTES_DRAWS"});
-    command.insert(command.begin() + 1, {"-I", include / "wd" / "emulator" / "cuda"});  // has headers of the same names
+    command.insert(command.begin() + 1,
+                   {"-I", include / "wd" / "emulator" / "cuda"});  // has headers of the same names
     recipe.links = {library.parent_path() / "libwd_emulator.a"};
     recipe.unit = concat("#include \"", source.path.string(),
                          "\"\n#include <wd/detail/cuda_executor.cuh>\n#include <wd/emulator/module.h>\n"
@@ -229,7 +215,9 @@ std::vector<std::string> compile(const Source& source, const Recipe& recipe, con
   std::vector<std::string> linked = {object};
   for (const fs::path& file : recipe.links) linked.push_back(file);
   run(recipe.linker, joined(linked, {"-o", module}));
-  const std::vector<std::string> files = dependencies(read_regular(listed, kMaxInput).value_or(""));
+  std::vector<std::string> files = dependencies(read_regular(listed, kMaxInput).value_or(""));
+  for (const fs::path& file : recipe.links)
+    if (file.extension() == ".a") files.push_back(file);
   for (const fs::path& file : {listed, object, log}) fs::remove(file);
   return files;
 }

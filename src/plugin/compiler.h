@@ -22,8 +22,9 @@ struct Recipe {
 // Throws UsageError if there is no compiler, headers are not installed, or, for kCuda, there is no nvcc.
 Recipe recipe_for(const Source& source, Side side);
 
-// Compiles folder/SIDE.cpp to `module`, and returns the files that it includes except those of the system.
-// Throws UsageError with the line of the user's file first; the compiler's output is in folder/log.txt.
+// Writes the unit, compiles it to `module`, and returns the files that decide what that is, except those of the
+// system. Throws UsageError with the lines of the user's file first; the compiler's output is in log.txt beside the
+// unit.
 std::vector<std::string> compile(const Source& source, const Recipe& recipe,
                                  const std::filesystem::path& unit, const std::filesystem::path& module);
 

@@ -8,11 +8,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "src/base/atomic_file.h"
 #include "src/base/binary_path.h"
@@ -31,8 +31,9 @@ namespace wd::plugin {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
-constexpr const char* kNames[] = {"cpu", "cuda", "emulated"};
+constexpr const char *kNames[] = {"cpu", "cuda", "emulated"}, *kList = "list.json";
 
 std::mutex mutex;
 std::map<std::string, std::vector<Part>> known;  // what was compiled or loaded, by path
@@ -71,63 +72,46 @@ Descriptor lock(const fs::path& entry, std::string& cause) {
   return file;
 }
 
-// The list in an entry: {"module": [name, hash], "files": [[path, hash], ...]}.
-struct Listed {
-  std::string module;
-  std::vector<Part> files;
-};
-
-fs::path list_of(const fs::path& entry) { return entry / "list.json"; }
-
-// None if anything has another content than when it was compiled.
-std::optional<Listed> read_list(const fs::path& entry) try {
+// The list in an entry, {"module": [name, hash], "files": [[path, hash], ...]}. Null if there is none, or if anything
+// has another content than when it was compiled.
+Json read_list(const fs::path& entry) try {
   struct stat status{};
   if (::stat(entry.c_str(), &status) != 0 || status.st_uid != ::geteuid()) return {};
-  const auto json = parse_json<nlohmann::json>(read_regular(list_of(entry), kAnySize).value_or(""));
-  Listed listed{json.at("module").at(0), {}};
-  if (hash_of_file(entry / listed.module) != json.at("module").at(1)) return {};
-  for (const nlohmann::json& file : json.at("files")) {
-    listed.files.push_back({file.at(0), file.at(1)});
-    if (hash_of_file(listed.files.back().path) != listed.files.back().hash) return {};
-  }
-  return listed;
-} catch (const std::exception&) {  // there is none, or a damaged one
+  auto list = parse_json<Json>(read_regular(entry / kList, kAnySize).value_or(""));
+  bool same = hash_of_file(entry / list.at("module").at(0)) == list["module"].at(1);
+  for (const Json& file : list.at("files")) same = same && hash_of_file(file.at(0)) == file.at(1);
+  return same ? list : Json();
+} catch (const Json::exception&) {  // damaged
   return {};
 }
 
-Listed compile_into(const fs::path& entry, const Source& source, const Recipe& recipe, Side side) {
+Json compile_into(const fs::path& entry, const Source& source, const Recipe& recipe, Side side) {
   const Stopwatch watch;
   const fs::path fresh = entry / "fresh.so";
-  Listed listed;
-  bool changed = true;
-  while (changed) {  // a file was saved meanwhile
+  Json files;
+  for (bool changed = true; changed;) {  // until no file was saved meanwhile
     const fs::file_time_type begun = fs::file_time_type::clock::now();
-    std::vector<std::string> files = compile(source, recipe, entry / "unit.cpp", fresh);
-    for (const fs::path& file : recipe.links)
-      if (file.extension() == ".a") files.push_back(file);
+    files = Json::array();
     changed = false;
-    listed.files.clear();
-    for (const std::string& file : files) {
+    for (const std::string& file : compile(source, recipe, entry / "unit.cpp", fresh)) {
       if (fs::path(file).parent_path() == entry) continue;
-      listed.files.push_back({file, hash_of_file(file)});
+      files.push_back({file, hash_of_file(file)});
       changed = changed || fs::last_write_time(file) > begun;
     }
   }
-  const std::string hash = hash_of_file(fresh), before = list_of(entry).string();
-  listed.module = concat(source.name, '-', hash, ".so");  // for backtraces
+  const std::string hash = hash_of_file(fresh),
+                    module = concat(source.name, '-', hash, ".so");  // for backtraces
   for (const fs::directory_entry& old : fs::directory_iterator(entry))
     if (old.path().extension() == ".so" && old.path() != fresh) fs::remove(old.path());
-  rename_file(fresh, entry / listed.module);
-  nlohmann::json files = nlohmann::json::array();
-  for (const Part& file : listed.files) files.push_back({file.path, file.hash});
-  write_file_atomically(before, dump(nlohmann::json{{"module", {listed.module, hash}}, {"files", files}}),
-                        Durability::kReplace);
+  rename_file(fresh, entry / module);
+  Json list{{"module", {module, hash}}, {"files", files}};
+  write_file_atomically(entry / kList, dump(list), Durability::kReplace);
   constexpr const char* kFor[] = {"", " for the GPU", " for the emulated GPU"};
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f", watch.seconds());
+  std::array<char, 32> seconds{};
+  std::snprintf(seconds.data(), seconds.size(), "%.1f s", watch.seconds());
   logging::info(concat("compiled ", source.path.filename().string(), kFor[static_cast<int>(side)], " in ",
-                       seconds, " s"));
-  return listed;
+                       seconds.data()));
+  return list;
 }
 
 struct Module {
@@ -142,16 +126,17 @@ Module module_of(const Source& source, Side side, bool loads) {
   const fs::path entry = entry_of(source, recipe, side);
   std::string cause;
   const Descriptor locked = lock(entry, cause);
-  std::optional<Listed> listed = read_list(entry);
-  if (!listed && !locked) refuse(source, cause);
+  Json list = read_list(entry);
+  if (list.is_null() && !locked) refuse(source, cause);
   try {
-    if (!listed) listed = compile_into(entry, source, recipe, side);
+    if (list.is_null()) list = compile_into(entry, source, recipe, side);
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& error) {
     refuse(source, error.what());
   }
-  Module module{entry / listed->module, std::move(listed->files)};
+  Module module{entry / list["module"][0], {}};
+  for (const Json& file : list["files"]) module.files.push_back({file[0], file[1]});
   if (loads && (module.handle = ::dlopen(module.path.c_str(), RTLD_NOW | RTLD_LOCAL)) == nullptr)
     refuse(source, concat("what was compiled cannot be loaded: ", ::dlerror()));
   return module;

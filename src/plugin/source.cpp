@@ -28,6 +28,8 @@ void check_device_functions(const Source& source, const std::string& text) {
   }
 }
 
+}  // namespace
+
 std::string camel_case(const std::string& name) {
   std::string result;
   bool begins = true;
@@ -38,8 +40,6 @@ std::string camel_case(const std::string& name) {
   }
   return result;
 }
-
-}  // namespace
 
 Source read_source(const std::filesystem::path& path) {
   Source source{std::filesystem::absolute(path).lexically_normal(), path.stem().string(), ""};

@@ -12,6 +12,9 @@ struct Source {
   std::string structure;       // the struct that is the environment
 };
 
+// red_ants -> RedAnts
+std::string camel_case(const std::string& name);
+
 // Reads the file. The environment is the struct whose name is that of the file in CamelCase, or else the only one
 // that begins a line. Throws UsageError if there is no such file or struct, or if a function that the device calls
 // lacks WD_FN.

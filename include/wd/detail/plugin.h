@@ -27,8 +27,6 @@ inline constexpr PluginFact kPluginFacts[] = {
     {"wd::Fields", sizeof(Fields)},
     {"wd::Spec", sizeof(Spec)},
     {"wd::Role", sizeof(Role)},
-    {"wd::ActionSpace", sizeof(ActionSpace)},
-    {"wd::StreamSpec", sizeof(StreamSpec)},
     {"wd::StateLayout", sizeof(StateLayout)},
     {"wd::StateField", sizeof(StateField)},
     {"wd::StepView", sizeof(StepView)},
