@@ -16,7 +16,7 @@
 namespace wd::cli {
 namespace {
 
-constexpr std::size_t kMostRoles = 8, kLongestRoles = 60;
+constexpr std::size_t kMostRoles = 8, kLongestRoles = 50;
 
 // The lines of a text of which all letters are in `kinds`. A line may begin with `?` and letters, each of which must
 // hold: s, one role, or r, several; d, discrete actions, or c, continuous ones; i, rewards of each agent, or t, of

@@ -12,7 +12,7 @@ from cli.program import output, wdtrain
 INCLUDE = pathlib.Path(__file__).parents[2] / "include"
 
 ROLES = ("--roles", "ant,spider")
-MANY = ("--roles", ",".join(c * 6 for c in "abcdefgh"))
+MANY = ("--roles", ",".join(c * 5 for c in "abcdefgh"))
 WAYS = [(), ROLES, ("--continuous",), ("--team",), (*ROLES, "--continuous", "--team"), (*ROLES, "--team"), (*MANY, "--team")]
 
 

@@ -229,9 +229,9 @@ def test_a_compilers_error_shows_the_users_line_first(place):
 @pytest.mark.parametrize(("replaced", "said"), [
     ([("struct Ants", "struct Bees")], None),
     ([("struct Ants", "class Ants")], "has no struct, and the environment is struct Ants"),
-    ([("struct Params", "struct Parameters")], "an environment needs nested structs Params and State"),
+    ([("struct Params", "struct Parameters")], r"ants\.cu:\d+: 'Params' does not name a type"),
     ([("struct Ants {", "struct Wasps {};\nstruct Bees {")], "has the structs Wasps, Bees, and the environment is struct Ants, as the file is named, or the only one"),
-    ([("WD_FN static void step", "static void step")], r"ants\.cu:19: step\(\) lacks WD_FN"),
+    ([("WD_FN static void step", "static void step")], r"ants\.cu:20: step\(\) lacks WD_FN"),
     ([("return {.roles", 'throw std::out_of_range("seven"); return {.roles')], r"spec\(\) of .*ants\.cu has thrown seven: throw wd::UsageError"),
     ([("return {.roles", 'throw wd::UsageError("no ants today"); return {.roles')], "env: no ants today"),
 ], ids=["another name", "none", "no Params", "two", "no WD_FN", "exception", "usage error"])
