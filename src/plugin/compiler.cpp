@@ -24,32 +24,19 @@ namespace fs = std::filesystem;
 constexpr int kOldestGcc = 11;  // -march=x86-64-v3, and concepts in headers
 constexpr std::size_t kMostErrors = 5;
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string find_compiler(const Source& source) {
-  const std::string named = variable("CXX");
-  for (const char* const name : {named.c_str(), "c++", "g++", "clang++"}) {
+// The first of these programs that exists. A variable that names none is an error.
+std::string find_program(const Source& source, const char* variable, const std::vector<std::string>& others,
+                         const char* remedy) {
+  const char* const named = std::getenv(variable);
+  if (named != nullptr && *named != '\0' && find_in_path(named).empty())
+    throw UsageError(
+        concat(variable, " is ", named, ", which is not a program: set it to a compiler, or unset it"));
+  std::vector<std::string> names = others;
+  if (named != nullptr && *named != '\0') names.insert(names.begin(), named);
+  for (const std::string& name : names)
     if (const fs::path found = find_in_path(name); !found.empty()) return found;
-    if (*name != '\0' && name == named)
-      throw UsageError(
-          concat("CXX is ", named, ", which is not a program: set it to a C++ compiler, or unset it"));
-  }
-  throw UsageError(concat(source.path.string(),
-                          ": compiling it needs a C++ compiler, and none is in PATH: install one (apt-get "
-                          "install g++), or name one with CXX"));
-}
-
-std::string find_nvcc(const Source& source, const fs::path& runtime) {
-  const fs::path of_python = runtime.parent_path().parent_path() / "bin" / "nvcc";
-  for (const std::string& name : {variable("CUDACXX"), std::string("nvcc"),
-                                  std::string("/usr/local/cuda/bin/nvcc"), of_python.string()})
-    if (const fs::path found = find_in_path(name); !found.empty()) return found;
-  throw UsageError(concat(source.path.string(),
-                          ": compiling it for the GPU needs nvcc, and there is none: pip install "
-                          "'wdtrain[compile]' brings it, or name one with CUDACXX; --device cpu needs none"));
+  throw UsageError(
+      concat(source.path.string(), ": compiling it needs ", remedy, ", or name one with ", variable));
 }
 
 // Of this machine's GPUs: "80", "90".
@@ -150,6 +137,12 @@ std::vector<std::string> dependencies(const std::string& text) {
 
 }  // namespace
 
+fs::path emulator() {
+  const fs::path file =
+      binary_path(reinterpret_cast<const void*>(&emulator)).parent_path() / "libwd_emulator.a";
+  return kEmulatedFlags.size() > 1 ? file : "no libwd_emulator.a in a build with sanitizers";
+}
+
 Recipe recipe_for(const Source& source, Side side) {
   const fs::path library = binary_path(reinterpret_cast<const void*>(&recipe_for)),
                  include = include_folder();
@@ -157,15 +150,21 @@ Recipe recipe_for(const Source& source, Side side) {
     throw UsageError(concat(source.path.string(),
                             ": compiling it needs the headers of wd, and there is no include/wd beside ",
                             library.string(), ": install the whole package"));
-  const std::string compiler = find_compiler(source);
+  const std::string compiler =
+      find_program(source, "CXX", {"c++", "g++", "clang++"},
+                   "a C++ compiler, and none is in PATH: install one (apt-get install g++)");
   Recipe recipe{.unit = concat("#include \"", source.path.string(), "\"\n#include <wd/detail/",
                                side == Side::kCpu ? "cpu_executor.h" : "cuda_executor.cuh", ">\n")};
+  recipe.linker = compiler;
   std::vector<std::string>& command = recipe.command;
   const std::vector<std::string> common = {"-std=c++20", "-O3", "-DNDEBUG", "-I", include, "-c"};
   if (side == Side::kCuda) {
     const fs::path runtime = gpu().facts().runtime_library,
                    own = runtime.parent_path().parent_path() / "include";
-    const std::string nvcc = find_nvcc(source, runtime);
+    const std::string nvcc = find_program(
+        source, "CUDACXX",
+        {"nvcc", "/usr/local/cuda/bin/nvcc", runtime.parent_path().parent_path() / "bin" / "nvcc"},
+        "nvcc for the GPU, and there is none: pip install 'wdtrain[compile]' brings it (--device cpu needs none)");
     command = {nvcc, "-ccbin", compiler, "-Xcompiler=-fPIC,-fvisibility=hidden", "-x", "cu"};
     for (const std::string& one : capabilities())
       command.push_back(
@@ -173,13 +172,11 @@ Recipe recipe_for(const Source& source, Side side) {
     for (const fs::path& folder : {own / "cccl", own})
       if (fs::exists(folder)) add(command, {"-isystem", folder});
     add(command, joined(common, kCudaFlags));
-    recipe.linker = {nvcc, "-ccbin", compiler, "-shared", "-cudart", "none"};
     recipe.links = {runtime};
     recipe.unit += concat("#include <wd/detail/plugin.h>\nWD_DEFINE_CUDA_PLUGIN(", source.structure, ")\n");
   } else {
     command = {compiler, "-fPIC", "-fvisibility=hidden", "-fdiagnostics-color=never"};
     add(command, joined(common, kFlags));
-    recipe.linker = {compiler, "-shared"};
     recipe.links = {library};
     recipe.unit += concat("#include <wd/detail/plugin.h>\nWD_DEFINE_CPU_PLUGIN(\"", source.name, "\", ",
                           source.structure, ")\n");
@@ -189,7 +186,7 @@ Recipe recipe_for(const Source& source, Side side) {
     add(command, {"-O1", "-DWD_NOTES_DRAWS"});
     command.insert(command.begin() + 1,
                    {"-I", include / "wd" / "emulator" / "cuda"});  // has headers of the same names
-    recipe.links = {library.parent_path() / "libwd_emulator.a"};
+    recipe.links = {emulator()};
     recipe.unit = concat("#include \"", source.path.string(),
                          "\"\n#include <wd/detail/cuda_executor.cuh>\n#include <wd/emulator/module.h>\n"
                          "WD_DEFINE_EMULATED_ENVIRONMENT(game, ",
@@ -214,7 +211,7 @@ std::vector<std::string> compile(const Source& source, const Recipe& recipe, con
   run(recipe.command, {"-MMD", "-MF", listed, unit, "-o", object});
   std::vector<std::string> linked = {object};
   for (const fs::path& file : recipe.links) linked.push_back(file);
-  run(recipe.linker, joined(linked, {"-o", module}));
+  run({recipe.linker, "-shared"}, joined(linked, {"-o", module}));
   std::vector<std::string> files = dependencies(read_regular(listed, kMaxInput).value_or(""));
   for (const fs::path& file : recipe.links)
     if (file.extension() == ".a") files.push_back(file);

@@ -14,10 +14,13 @@ enum class Side { kCpu, kCuda, kEmulated };
 
 struct Recipe {
   std::string unit;                          // the source that the compiler gets
+  std::string linker;                        // the C++ compiler
   std::vector<std::string> command;          // to an object, without the unit and the outputs
-  std::vector<std::string> linker;           // to a module, without object, `links` and output
   std::vector<std::filesystem::path> links;  // shared libraries, and archives, whose contents decide too
 };
+
+// The library that kEmulated needs, which may not exist.
+std::filesystem::path emulator();
 
 // Throws UsageError if there is no compiler, headers are not installed, or, for kCuda, there is no nvcc.
 Recipe recipe_for(const Source& source, Side side);

@@ -57,7 +57,7 @@ fs::path entry_of(const Source& source, const Recipe& recipe, Side side) {
   const fs::path cache = home_folder("XDG_CACHE_HOME", ".cache");
   if (cache.empty())
     refuse(source, "there is no folder for the result: neither HOME nor XDG_CACHE_HOME is a path");
-  std::string key = recipe.unit + identity(recipe.command.front());
+  std::string key = recipe.unit + identity(recipe.command.front()) + identity(recipe.linker);
   for (const std::string& word : recipe.command) key += word + '\n';
   return cache / "wd" / "environments" / concat(kNames[static_cast<int>(side)], '-', hash_of(key));
 }
@@ -176,7 +176,10 @@ std::unique_ptr<Environment> make_environment(const std::string& path) {
         if (side == nullptr) side = plugin_in(module_of(source, Side::kCuda, true)).cuda;
         return side;
       },
-      [source] { return module_of(source, Side::kEmulated, false).path.string(); });
+      [source] {
+        const fs::path needed = emulator();
+        return fs::exists(needed) ? module_of(source, Side::kEmulated, false).path.string() : needed.string();
+      });
 }
 
 std::vector<Part> parts_of(const std::string& path) {

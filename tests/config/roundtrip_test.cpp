@@ -49,9 +49,10 @@ void expect_same(const PolicySettings& a, const PolicySettings& b) {
 }
 
 void expect_same(const Config& a, const Config& b) {
-  const auto& [name, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes, checkpoint,
-               inherited] = a;
+  const auto& [name, source, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes,
+               checkpoint, inherited] = a;
   EXPECT_EQ(name, b.name);
+  EXPECT_EQ(source, b.source);
   EXPECT_TRUE(env == b.env);
   EXPECT_TRUE(trainer == b.trainer);
   EXPECT_EQ(seats, b.seats);
