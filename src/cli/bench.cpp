@@ -87,6 +87,7 @@ struct BenchArguments {
         "Measure the speed of the environment with random actions, of acting, or of training, and compare it "
         "with the limits of the machine.");
     ConfigOptions config;
+    config.add_word(arguments);
     config.add_to(arguments,
                   {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
     arguments.option("--mode", order.mode, "env | act | train",
@@ -106,6 +107,7 @@ struct BenchArguments {
     arguments.number("--memory_gb", order.memory_gb, above(0.0, 1e6), "NUMBER",
                      "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
     if (!arguments.parse()) return false;
+    config.take_word(arguments);
     order.sources = config.sources();
     return true;
   }

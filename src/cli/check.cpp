@@ -116,6 +116,7 @@ int check(const CommandLine& line) {
   ConfigOptions options;
   CheckOptions extent;
   AgainstOptions against;
+  options.add_word(arguments);
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
   arguments.number("--steps", extent.steps, {1, 1e6}, "INT", "steps of random play (300)");
   arguments.number("--seconds", extent.seconds, above(0.0, 1e6), "NUMBER",
@@ -133,6 +134,7 @@ int check(const CommandLine& line) {
   arguments.number("--atol", against.atol, {0.0, 1e6}, "NUMBER",
                    "absolute difference that is allowed (1e-4)");
   if (!arguments.parse()) return 0;
+  options.take_word(arguments);
   if (!options.algorithm.empty()) {
     if (!against.original.empty())
       throw UsageError(

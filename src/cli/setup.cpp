@@ -83,7 +83,7 @@ void ConfigOptions::take_word(const Arguments& arguments) {
   const std::vector<std::string> names = environment_names();
   const std::string name = canonical_environment(word_);
   const bool known =
-      contains(names, name) ||
+      contains(names, name) || std::filesystem::exists(name + ".cu") ||  // which the error will suggest
       ((is_source_file(name) || name.find(':') != std::string::npos) && is_environment_name(name));
   if (!known || word_.find('=') != std::string::npos)
     arguments.refuse(word_, concat("there is no environment of that name", did_you_mean(word_, names),

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOldestGcc = 11;  // -march=x86-64-v3, and concepts in headers
-constexpr std::size_t kMostErrors = 5;
+constexpr int kOldestGcc = 11;                               // -march=x86-64-v3, and concepts in headers
+constexpr std::size_t kMostErrors = 5, kLongestLine = 2000;  // for std::regex, which recurses
 
 // The first of these programs that exists. A variable that names none is an error.
 std::string find_program(const Source& source, const char* variable, const std::vector<std::string>& others,
@@ -64,6 +64,7 @@ std::vector<Complaint> complaints_in(const std::string& output, const std::strin
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     std::smatch parts, error;
+    line.resize(std::min(line.size(), kLongestLine));
     if (shows_it && std::regex_match(line, parts, shown)) {
       all.back().line = parts[1];
       shows_it = false;
@@ -104,7 +105,7 @@ std::string explain(const Source& source, const std::string& compiler, const std
   std::string text;
   std::vector<std::string> said;
   for (const Complaint& one : all) {
-    const std::string key = one.place + one.text;
+    const std::string& key = one.place.empty() ? one.text : one.place;
     // After an error in a phase, the phase itself matches no function.
     if (!said.empty() && one.text.find("::<lambda") != std::string::npos) continue;
     if (said.size() == kMostErrors || std::ranges::find(said, key) != said.end()) continue;

@@ -62,10 +62,19 @@ fs::path entry_of(const Source& source, const Recipe& recipe, Side side) {
   return cache / "wd" / "environments" / concat(kNames[static_cast<int>(side)], '-', hash_of(key));
 }
 
-// Until it is destroyed, no other program compiles or loads this entry. None if the folder cannot be written.
+bool is_own(const fs::path& folder) {
+  struct stat status{};
+  return ::stat(folder.c_str(), &status) == 0 && status.st_uid == ::geteuid();
+}
+
+// Until it is destroyed, no other program compiles or loads this entry. None if this user cannot write there.
 Descriptor lock(const fs::path& entry, std::string& cause) {
   std::error_code error;
   fs::create_directories(entry, error);
+  if (fs::exists(entry) && !is_own(entry)) {
+    cause = concat(entry.string(), ": belongs to another user");
+    return {};
+  }
   Descriptor file(::open((entry / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) cause = concat(entry.string(), ": ", error ? error.message() : std::strerror(errno));
   while (file && ::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) continue;
@@ -75,8 +84,7 @@ Descriptor lock(const fs::path& entry, std::string& cause) {
 // The list in an entry, {"module": [name, hash], "files": [[path, hash], ...]}. Null if there is none, or if anything
 // has another content than when it was compiled.
 Json read_list(const fs::path& entry) try {
-  struct stat status{};
-  if (::stat(entry.c_str(), &status) != 0 || status.st_uid != ::geteuid()) return {};
+  if (!is_own(entry)) return {};
   auto list = parse_json<Json>(read_regular(entry / kList, kAnySize).value_or(""));
   bool same = hash_of_file(entry / list.at("module").at(0)) == list["module"].at(1);
   for (const Json& file : list.at("files")) same = same && hash_of_file(file.at(0)) == file.at(1);

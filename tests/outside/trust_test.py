@@ -21,7 +21,12 @@ def make(**arguments):
     return gymnasium.make("CartPole-v1", **arguments)
 Wrap = gymnasium.Wrapper
 """
-KINDS = ["function", "pickle", "interpreter", "os:system"]
+SOURCE = """
+#include <cstdlib>
+#include <fstream>
+static const bool started = [] { return static_cast<bool>(std::ofstream(std::getenv("STARTED"), std::ios::app) << "started "); }();
+"""
+KINDS = ["function", "source", "pickle", "interpreter", "os:system"]
 
 
 class Place:
@@ -30,6 +35,8 @@ class Place:
     def __init__(self, folder):
         self.folder, self.mark = folder, folder / "started"
         (folder / "strange_game.py").write_text(GAME)
+        chase = pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "examples" / "custom_env" / "chase.cu"
+        (folder / "chase.cu").write_text(SOURCE + chase.read_text())
         python = folder / "python"
         python.write_text(f'#!/bin/sh\necho started >> "$STARTED"\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
@@ -41,7 +48,7 @@ class Place:
         self.call("--env", "cartpole", "--run_dir", self.cartpole, *SMALL, good=True)
 
     def call(self, *arguments, home="own", good=False, **settings):
-        variables = {**os.environ, "XDG_STATE_HOME": str(self.folder / home), "STARTED": str(self.mark), "PYTHONPATH": str(self.folder),
+        variables = {**os.environ, "XDG_STATE_HOME": str(self.folder / home), "XDG_CACHE_HOME": str(self.folder / "cache"), "STARTED": str(self.mark), "PYTHONPATH": str(self.folder),
                      "WDTRAIN_PYTHON": sys.executable, **settings}
         done = wdtrain(*arguments, env={key: value for key, value in variables.items() if value is not None}, cwd=self.folder)
         assert not good or done.returncode == 0, done.stderr
@@ -53,7 +60,7 @@ class Place:
         return before
 
     def train(self, kind, run, home):
-        game = {"function": ["--env", "strange_game:make"], "pickle": ["--env", f"pickle:{self.folder / 'game.pkl'}"],
+        game = {"function": ["--env", "strange_game:make"], "source": ["--env", self.folder / "chase.cu"], "pickle": ["--env", f"pickle:{self.folder / 'game.pkl'}"],
                 "interpreter": ["--env", "gym:CartPole-v1", "--set", f"env.python={self.folder / 'python'}"]}[kind]
         self.call(*game, "--run_dir", run, *SMALL, home=home, good=True)
         assert self.started()
@@ -128,12 +135,13 @@ def test_nothing_starts_the_game_of_a_strangers_run(kind, place, tmp_path):
 
 def test_the_name_and_what_would_run_are_shown(place):
     for kind, shown in {"function": "it would run strange_game:make with the arguments {}", "os:system": 'os:system with the arguments {"command": "touch ',
+                        "source": f"is a program: {place.folder}/chase.cu would be compiled and run",
                         "interpreter": "gym:CartPole-v1 with the arguments {}, by the interpreter /"}.items():
         done = place.call("eval", place.strange(kind))
         assert done.returncode == 2 and shown in done.stderr and "give --trust if you trust it" in done.stderr
 
 
-@pytest.mark.parametrize("kind", KINDS[:3])
+@pytest.mark.parametrize("kind", KINDS[:4])
 def test_ones_own_run_asks_for_nothing_also_where_it_was_moved(kind, place, tmp_path):
     run = tmp_path / "run"
     place.train(kind, run, "own")
@@ -141,14 +149,35 @@ def test_ones_own_run_asks_for_nothing_also_where_it_was_moved(kind, place, tmp_
     for words in (["eval", moved, "--episodes", 1], ["play", moved, "-o", tmp_path / "page.html"], ["reproduce", moved], ["--resume", moved, "--total_steps", 512]):
         place.call(*words, good=True)
         assert place.started()
-    other_arguments = place.call("eval", moved, "--set", "env.kwargs={sutton_barto_reward: true}")
-    assert other_arguments.returncode == 2 and "--trust" in other_arguments.stderr and not place.started()
+    if kind != "source":
+        other_arguments = place.call("eval", moved, "--set", "env.kwargs={sutton_barto_reward: true}")
+        assert other_arguments.returncode == 2 and "--trust" in other_arguments.stderr and not place.started()
     shutil.rmtree(place.folder / "own")
+
+
+def test_a_source_file_in_the_folder_of_a_run_is_the_runs(place, tmp_path):
+    run = tmp_path / "run"
+    place.train("source", run, "own")
+    copy = run / "source" / "chase.cu"
+    place.call("--env", copy, "--run_dir", tmp_path / "of copy", *SMALL, good=True)
+    for folder in (run, run / "checkpoints" / "latest"):
+        config = folder / "config.yaml"
+        config.write_text(config.read_text().replace(f"{place.folder}/chase.cu", str(copy)))
+    place.started()
+    done = place.call("eval", run)
+    assert done.returncode == 2 and "give --trust" in done.stderr and not place.started()
+    place.call("eval", tmp_path / "of copy", "--episodes", 1, good=True)
+    assert place.started()
 
 
 def test_trust_and_the_name_of_the_environment_start_it(place, tmp_path):
     run = shutil.copytree(place.strange("function"), tmp_path / "run", symlinks=True)
     place.call("eval", run, "--episodes", 1, "--trust", good=True)
+    assert place.started()
+    source = shutil.copytree(place.strange("source"), tmp_path / "source", symlinks=True)
+    place.call("eval", source, "--episodes", 1, "--trust", home="empty", good=True)
+    assert place.started()
+    place.call("eval", source, "--episodes", 1, "--env", place.folder / "chase.cu", home="empty", good=True)
     assert place.started()
     place.call("--env", "strange_game:make", "--resume", run, "--total_steps", 320, home="empty", good=True)
     assert place.started()
