@@ -43,7 +43,7 @@ std::string find_program(const Source& source, const char* variable, const std::
 std::set<std::string> capabilities() {
   std::set<std::string> all;
   for (const GpuFacts::Gpu& one : gpu().facts().gpus) all.insert(concat(one.major, one.minor));
-  return all;
+  return all.empty() ? std::set<std::string>{"80"} : all;  // the oldest that the headers are for
 }
 
 void add(std::vector<std::string>& command, const std::vector<std::string>& words) {

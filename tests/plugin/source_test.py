@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -143,7 +144,7 @@ def test_python_takes_the_file(compiled):
     script = ("import wdtrain; env = wdtrain.make('./ants.cu', num_envs=3, device='cpu'); env.reset(); print(env.num_agents)\n"
               "run = wdtrain.train('./ants.cu', run_dir='of_python', device='cpu', num_envs=4, train_batch_size=64, total_steps=64, progress=False)\n"
               "print(run.summary['status'])")
-    done = subprocess.run([os.environ.get("WD_PYTHON", "python3"), "-c", script], cwd=compiled.folder, env=compiled.variables(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], cwd=compiled.folder, env=compiled.variables(PYTHONPATH=f"{os.environ['WD_BUILD_DIR']}/python"), capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["2", "finished"], done.stderr
 
 
