@@ -139,7 +139,7 @@ std::string key_of(const Config& config, Environment& environment, const Machine
                                                     "trainer.chunk_rows", "trainer.threads",
                                                     "trainer.precision",  "trainer.observations"};
   const auto counts = [](const std::string& path) {
-    return path == "name" || path.starts_with("env.") || path.starts_with("policy.") ||
+    return path == "name" || path == "source" || path.starts_with("env.") || path.starts_with("policy.") ||
            (path.starts_with("autoscale.") && path != "autoscale.scale_lr") ||
            std::ranges::count(kTrainer, path) > 0;
   };

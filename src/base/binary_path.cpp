@@ -32,7 +32,8 @@ std::filesystem::path include_folder() {
 
 std::filesystem::path find_in_path(const std::string& name) {
   const auto runs = [](const std::filesystem::path& file) {
-    return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
+    std::error_code unreadable;
+    return std::filesystem::is_regular_file(file, unreadable) && ::access(file.c_str(), X_OK) == 0;
   };
   if (name.find('/') != std::string::npos) return runs(name) ? std::filesystem::absolute(name) : "";
   const char* const path = std::getenv("PATH");

@@ -8,6 +8,7 @@
 
 #include "src/base/files.h"
 #include "src/base/join.h"
+#include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/checkpoint/manifest.h"
 #include "src/config/document.h"
@@ -68,7 +69,7 @@ std::string RunRecord::setting(const std::string& path) const {
 
 std::string RunRecord::environment() const {
   const std::string env = state.text("env");
-  return env.empty() ? setting("name") : env;
+  return kept_name(env.empty() ? setting("name") : env);
 }
 
 std::string RunRecord::algorithms() const {
