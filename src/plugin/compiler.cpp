@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOldestGcc = 11;                               // -march=x86-64-v3, and concepts in headers
+constexpr int kOldestGcc = 11, kOldestClang = 16;            // concepts, std::source_location
 constexpr std::size_t kMostErrors = 5, kLongestLine = 2000;  // for std::regex, which recurses
 
 // The first of these programs that exists. A variable that names none is an error.
@@ -93,15 +93,16 @@ std::string explain(const Source& source, const std::string& compiler, const std
                   log.parent_path().string(),
                   " and in $TMPDIR, or name other folders with XDG_CACHE_HOME and TMPDIR");
   std::vector<Complaint> all = complaints_in(output, source.path.parent_path().string() + '/');
-  const Ended version = run_child({compiler, "-dumpversion"}, {});
-  const int major = std::atoi(version.out.c_str());
-  const std::string about = run_child({compiler, "--version"}, {}).out;
-  if (major > 0 && major < kOldestGcc && about.find("clang") == std::string::npos)
-    return concat(source.path.string(), ": ", compiler, " is version ",
-                  version.out.substr(0, version.out.find('\n')), ", too old for it: install g++ ", kOldestGcc,
-                  " or later, or name another compiler with CXX");
   // What a line of the user's own says comes before what only a header says.
-  std::ranges::stable_partition(all, [](const Complaint& one) { return !one.place.empty(); });
+  const auto others =
+      std::ranges::stable_partition(all, [](const Complaint& one) { return !one.place.empty(); });
+  const std::string version = run_child({compiler, "-dumpversion"}, {}).out;
+  const bool clang = run_child({compiler, "--version"}, {}).out.find("clang") != std::string::npos;
+  const int major = std::atoi(version.c_str());
+  if (others.size() == all.size() && major > 0 && major < (clang ? kOldestClang : kOldestGcc))
+    return concat(source.path.string(), ": ", compiler, " is version ", version.substr(0, version.find('\n')),
+                  ", too old for it: install g++ ", kOldestGcc, " or clang++ ", kOldestClang,
+                  " or later, or name another compiler with CXX");
   std::string text;
   std::vector<std::string> said;
   for (const Complaint& one : all) {
@@ -193,6 +194,10 @@ Recipe recipe_for(const Source& source, Side side) {
                          "WD_DEFINE_EMULATED_ENVIRONMENT(game, ",
                          source.structure, ")\n");
   }
+  if (fs::canonical(compiler).filename().string().find("clang") != std::string::npos)
+    std::erase_if(command, [](const std::string& word) {  // g++'s alone
+      return word.starts_with("-fno-ipa-") || word.starts_with("--param=");
+    });
   return recipe;
 }
 
