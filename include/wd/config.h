@@ -324,8 +324,8 @@ using EnvironmentLookup = std::function<EnvironmentAccess(const std::string& nam
 // Reads and checks all layers. Throws ConfigError with all problems found.
 Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup);
 
-// Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"), and the path of a source
-// file to an absolute one; leaves other names unchanged.
+// Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"), and the path of a
+// source file to an absolute one; leaves other names unchanged.
 std::string canonical_environment(std::string_view name);
 
 // The environment, by its own name, that config.yaml of a run names. Nothing else of the file is used. Throws

@@ -114,8 +114,8 @@ class Environment {
 
   // The CUDA side; null in a build without CUDA. That of a source file is compiled now: throws UsageError.
   const CudaExecutor* cuda() const { return cuda_ ? cuda_() : nullptr; }
-  // Path of the module with this environment on the emulated GPU (wd/emulator/module.h). It may not exist. That of
-  // a source file is compiled now: throws UsageError.
+  // Path of the module with this environment on the emulated GPU (wd/emulator/module.h). It may not exist.
+  // That of a source file is compiled now: throws UsageError.
   std::string emulated() const { return emulated_ ? emulated_() : ""; }
 
  private:
@@ -145,8 +145,8 @@ const std::vector<EnvironmentRow>& environment_table();  // generated
 
 // The row with this name. Throws UsageError with the nearest name.
 const EnvironmentRow& find_environment(std::string_view name);
-// Creates the environment with the defaults of its parameters. By name, it may be a source file, PATH.cu, which is
-// compiled (docs/environments.md), or one in Python: gym:ID, pettingzoo:MODULE or MODULE:FUNCTION
+// Creates the environment with the defaults of its parameters. By name, it may be a source file, PATH.cu,
+// which is compiled (docs/environments.md), or one in Python: gym:ID, pettingzoo:MODULE or MODULE:FUNCTION
 // (docs/python.md).
 std::unique_ptr<Environment> make_environment(std::string_view name);
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);

@@ -1,4 +1,4 @@
-// module.cpp: the environments of wd for Python, as functions that python/wdtrain/native.py calls by ctypes.PyDLL.
+// module.cpp: the environments of wd for Python, as functions that python/wdtrain/native.py calls by ctypes.
 // Everything that a user sees of it is in python/wdtrain/envs.py and what that imports.
 #include <ATen/ATen.h>
 #include <ATen/DLConvertor.h>
@@ -14,8 +14,8 @@
 #include "wd/trainer.h"
 #include "wd/vector_env.h"
 
-// What is used of Python's stable interface, so that one library, built without Python's headers, serves every
-// Python: the process has these functions.
+// What is used of Python's stable interface, so that one library, built without Python's headers, serves
+// every Python: the process has these functions.
 extern "C" {
 using PyObject = struct _object;
 [[gnu::weak]] extern PyObject* PyExc_RuntimeError;
@@ -45,8 +45,8 @@ using Json = nlohmann::ordered_json;
 PyObject* usage_error = nullptr;
 struct PythonError {};  // is set already
 
-// Does the work without Python's lock. An exception becomes Python's, which ctypes.PyDLL raises. Returns whether
-// there was none.
+// Does the work without Python's lock. An exception becomes Python's, which ctypes.PyDLL raises. Returns
+// whether there was none.
 template <typename Work>
 bool unlocked(const Work& work) {
   bool done = false;

@@ -11,7 +11,7 @@ namespace wd {
 // knows the word that started it, which may lack a folder.
 std::filesystem::path binary_path(const void* address);
 
-// The folder of the headers that belong to this library, in the project or an installation. Empty: there is none.
+// The folder of the headers of this library, in the project or an installation. Empty: there is none.
 std::filesystem::path include_folder();
 
 // The path of a program that PATH has, or of `name` itself if that has a slash. Empty: there is none.

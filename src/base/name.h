@@ -17,8 +17,8 @@ bool is_environment_name(std::string_view text);
 bool is_source_file(std::string_view environment);
 // The name that files keep: of a source file without its folder, since a project may move.
 std::string kept_name(std::string_view environment);
-// An environment's name as that of a folder: characters that a name may not have become _. Of a source file, the
-// name without folder and .cu.
+// An environment's name as that of a folder: characters that a name may not have become _. Of a source file,
+// the name without folder and .cu.
 std::string folder_name(std::string_view environment);
 
 // Throws UsageError if `name` is not a valid name. `what` says what it names ("environment", "policy").

@@ -114,7 +114,7 @@ class Pool {
     while (true) {
       spin_until([&] { return posted_.load() != seen; });
       std::unique_lock lock(mutex_);
-      // wait() without a limit needs the libstdc++ of gcc 12, and systems with glibc 2.34 have that of gcc 11.
+      // wait() without a limit needs gcc 12's libstdc++, and systems with glibc 2.34 have that of gcc 11.
       while (!wake_.wait_for(lock, std::chrono::hours(1), [&] { return posted_.load() != seen; })) continue;
       seen = posted_.load();
       if (closing_) return;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kMostRoles = 8, kLongestRoles = 50;
 
-// The lines of a text of which all letters are in `kinds`. A line may begin with `?` and letters, each of which must
-// hold: s, one role, or r, several; d, discrete actions, or c, continuous ones; i, rewards of each agent, or t, of
-// the team.
+// The lines of a text of which all letters are in `kinds`. A line may begin with `?` and letters, each of
+// which must hold: s, one role, or r, several; d, discrete actions, or c, continuous ones; i, rewards of each
+// agent, or t, of the team.
 std::string chosen(const std::string& text, const std::string& kinds) {
   std::string result;
   for (const std::string& line : split(text, '\n')) {
@@ -30,7 +30,7 @@ std::string chosen(const std::string& text, const std::string& kinds) {
   return result;
 }
 
-// Throws UsageError unless the words can be parts of names in C++ and differ from one another and from `taken`.
+// Throws UsageError unless the words can be parts of names in C++ and differ from each other and `taken`.
 void check_words(const std::string& what, const std::vector<std::string>& words,
                  std::set<std::string> taken) {
   static const std::regex fits("[a-z][a-z0-9_]{0,19}");

@@ -31,7 +31,7 @@ Request file_name(const Node& tree, Problems& problems) {
   return {};
 }
 
-// Whether `name` in a file means this environment, which is a file's name or its path for one from a source file.
+// Whether `name` in a file means this environment. One from a source file has its name or its path there.
 bool is_named(const std::string& name, const std::string& environment) {
   return kept_name(canonical_environment(name)) == kept_name(environment) ||
          (is_source_file(environment) && name == fs::path(environment).stem());

@@ -16,12 +16,12 @@ bool is_of_run(const ConfigSources& sources);
 // sources.trusted.
 void require_trust(const ConfigSources& sources, const Environment& environment);
 
-// The same before a source file is compiled or loaded: this user must have begun a run with a file of that path,
-// which is not in the folder of this run, since it came with that.
+// The same before a source file is compiled or loaded: this user must have begun a run with a file of that
+// path, which is not in the folder of this run, since it came with that.
 void require_trust(const ConfigSources& sources, const std::string& source);
 
-// Notes outside of all runs that this user has begun one with this environment, Config::name: in $XDG_STATE_HOME/wd/begun,
-// or ~/.local/state/wd/begun.
+// Notes outside of all runs that this user has begun one with this environment, whose Config::name is `name`:
+// in $XDG_STATE_HOME/wd/begun, or ~/.local/state/wd/begun.
 void remember(const Environment& environment, const std::string& name);
 
 }  // namespace wd::outside

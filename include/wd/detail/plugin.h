@@ -1,5 +1,5 @@
-// plugin.h: what a module compiled from the source file of one environment exports (src/plugin/plugin.h), and how
-// the program knows that both were compiled with the same headers.
+// plugin.h: what a module compiled from the source file of one environment exports (src/plugin/plugin.h),
+// and how the program knows that both were compiled with the same headers.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct PluginFact {
   }
 };
 
-// What both sides must agree on. Raise the first number if a virtual function changes that a module implements
-// or calls.
+// What both sides must agree on. Raise the first number if a virtual function changes that a module
+// implements or calls.
 inline constexpr PluginFact kPluginFacts[] = {
     {"the interface of environments", 1},
     {"std::string", sizeof(std::string)},
