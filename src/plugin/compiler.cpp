@@ -166,7 +166,7 @@ Recipe recipe_for(const Source& source, Side side) {
     const std::string nvcc = find_program(
         source, "CUDACXX",
         {"nvcc", "/usr/local/cuda/bin/nvcc", runtime.parent_path().parent_path() / "bin" / "nvcc"},
-        "nvcc for the GPU, and there is none: pip install 'wdtrain[compile]' brings it (--device cpu needs none)");
+        "nvcc for the GPU, and there is none: pip install 'wdtrain[compile]' brings it (not for the CPU)");
     command = {nvcc, "-ccbin", compiler, "-Xcompiler=-fPIC,-fvisibility=hidden", "-x", "cu"};
     for (const std::string& one : capabilities())
       command.push_back(

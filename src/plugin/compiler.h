@@ -25,9 +25,9 @@ std::filesystem::path emulator();
 // Throws UsageError if there is no compiler, headers are not installed, or, for kCuda, there is no nvcc.
 Recipe recipe_for(const Source& source, Side side);
 
-// Writes the unit, compiles it to `module`, and returns the files that decide what that is, except those of the
-// system. Throws UsageError with the lines of the user's file first; the compiler's output is in log.txt beside the
-// unit.
+// Writes the unit, compiles it to `module`, and returns the files that decide what that is, except those of
+// the system. Throws UsageError with the lines of the user's file first; the compiler's output is in log.txt
+// beside the unit.
 std::vector<std::string> compile(const Source& source, const Recipe& recipe,
                                  const std::filesystem::path& unit, const std::filesystem::path& module);
 

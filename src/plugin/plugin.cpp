@@ -81,8 +81,8 @@ Descriptor lock(const fs::path& entry, std::string& cause) {
   return file;
 }
 
-// The list in an entry, {"module": [name, hash], "files": [[path, hash], ...]}. Null if there is none, or if anything
-// has another content than when it was compiled.
+// The list in an entry, {"module": [name, hash], "files": [[path, hash], ...]}. Null if there is none, or if
+// anything has another content than when it was compiled.
 Json read_list(const fs::path& entry) try {
   if (!is_own(entry)) return {};
   auto list = parse_json<Json>(read_regular(entry / kList, kAnySize).value_or(""));

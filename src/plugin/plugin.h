@@ -1,7 +1,7 @@
-// plugin.h: an environment from one source file: compiled where it is first used, kept in a cache, and loaded.
+// plugin.h: an environment from one source file: compiled where it is first used, kept, and loaded.
 //
-// The cache is $XDG_CACHE_HOME/wd/environments, or ~/.cache/wd/environments. It has a folder for each file and
-// way to compile it, which holds one module and a list of what it was made from, by content.
+// The cache is $XDG_CACHE_HOME/wd/environments, or ~/.cache/wd/environments. It has a folder for each file
+// and way to compile it, which holds one module and a list of what it was made from, by content.
 #pragma once
 
 #include <filesystem>

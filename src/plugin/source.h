@@ -15,9 +15,9 @@ struct Source {
 // red_ants -> RedAnts
 std::string camel_case(const std::string& name);
 
-// Reads the file. The environment is the struct whose name is that of the file in CamelCase, or else the only one
-// that begins a line. Throws UsageError if there is no such file or struct, or if a function that the device calls
-// lacks WD_FN.
+// Reads the file. The environment is the struct whose name is that of the file in CamelCase, or else the only
+// one that begins a line. Throws UsageError if there is no such file or struct, or if a function that the
+// device calls lacks WD_FN.
 Source read_source(const std::filesystem::path& path);
 
 }  // namespace wd::plugin
