@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <nlohmann/json.hpp>
 
@@ -23,8 +22,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;  // per entry
-
-std::string xxh3(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
 // Throws if the file is not one that this program, run by this user, would have written.
 std::string read_own(const fs::path& path) {
@@ -44,7 +41,7 @@ Report checked_report(const std::string& text, const std::string& key) {
   WD_CHECK(json.contains("key") && json["key"] == key, "is of another key");
   WD_CHECK(json.contains("report") && json["report"].is_string(), "holds no report");
   const auto& report = json["report"].get_ref<const std::string&>();
-  WD_CHECK(json.contains("xxh3") && json["xxh3"] == xxh3(report), "is damaged: its checksum is wrong");
+  WD_CHECK(json.contains("xxh3") && json["xxh3"] == hash_of(report), "is damaged: its checksum is wrong");
   return parse_report(report);
 }
 
@@ -69,7 +66,9 @@ fs::path cache_folder() {
   return folder.empty() ? folder : folder / "wd" / "autoscale";
 }
 
-fs::path entry_of(const fs::path& folder, const std::string& key) { return folder / (xxh3(key) + ".json"); }
+fs::path entry_of(const fs::path& folder, const std::string& key) {
+  return folder / (hash_of(key) + ".json");
+}
 
 Cached read_cache(const fs::path& folder, const std::string& key, int num_workers, const Limits& limits) {
   const fs::path path = entry_of(folder, key);
@@ -91,7 +90,7 @@ void write_cache(const fs::path& folder, const std::string& key, const Report& r
   const std::string text = report_json(report);
   // Two programs that write the same entry at once may leave a mixture. The checksum detects it.
   write_file_atomically(entry_of(folder, key),
-                        dump(Json{{"key", key}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
+                        dump(Json{{"key", key}, {"report", text}, {"xxh3", hash_of(text)}}) + '\n',
                         Durability::kReplace);
 }
 

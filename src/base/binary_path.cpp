@@ -21,11 +21,14 @@ std::filesystem::path binary_path(const void* address) {
   return std::filesystem::canonical(*name == '\0' ? "/proc/self/exe" : name, error);
 }
 
+std::vector<std::filesystem::path> library_prefixes() {
+  const std::filesystem::path folder =
+      binary_path(reinterpret_cast<const void*>(&library_prefixes)).parent_path();
+  return {folder.parent_path(), folder.parent_path().parent_path()};
+}
+
 std::filesystem::path include_folder() {
-  const std::filesystem::path library =
-      binary_path(reinterpret_cast<const void*>(&include_folder)).parent_path();
-  // The build's folder in the project, lib/, or lib/ARCHITECTURE/.
-  for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()})
+  for (const std::filesystem::path& prefix : library_prefixes())
     if (std::filesystem::exists(prefix / "include" / "wd" / "env.h")) return prefix / "include";
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace wd {
 
@@ -11,7 +12,10 @@ namespace wd {
 // knows the word that started it, which may lack a folder.
 std::filesystem::path binary_path(const void* address);
 
-// The folder of the headers of this library, in the project or an installation. Empty: there is none.
+// Folders that may have the include/ and share/ of this library, which is in the build's folder in the project,
+// or in lib/ or lib/ARCHITECTURE/ of an installation. The nearest one comes first.
+std::vector<std::filesystem::path> library_prefixes();
+// The folder of the headers of this library. Empty: there is none.
 std::filesystem::path include_folder();
 
 // The path of a program that PATH has, or of `name` itself if that has a slash. Empty: there is none.

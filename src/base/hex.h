@@ -1,10 +1,13 @@
 // hex.h: checksums as text.
 #pragma once
 
+#include <xxhash.h>
+
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace wd {
 
@@ -16,5 +19,8 @@ inline std::string hex(std::uint64_t value) {
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
   return text.data();
 }
+
+// XXH3 of a text.
+inline std::string hash_of(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
 }  // namespace wd

@@ -85,8 +85,6 @@ Host host() {
   return last_host;
 }
 
-bool runs(const std::filesystem::path& file) { return ::access(file.c_str(), X_OK) == 0; }
-
 std::string find_python(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (const char* const named = std::getenv("WDTRAIN_PYTHON"); named != nullptr && *named != '\0')
@@ -95,14 +93,14 @@ std::string find_python(const std::string& wanted) {
   for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* const prefix = std::getenv(variable);
     if (prefix == nullptr || *prefix == '\0') continue;
-    if (const std::filesystem::path file = std::filesystem::path(prefix) / "bin" / "python"; runs(file))
-      return file;
+    const std::filesystem::path file = std::filesystem::path(prefix) / "bin" / "python";
+    if (!find_in_path(file).empty()) return file;
   }
   // The build lies in the project, which has an environment of its own.
   const std::filesystem::path own =
       binary_path(reinterpret_cast<const void*>(&find_python)).parent_path().parent_path() / ".venv" / "bin" /
       "python";
-  if (runs(own)) return own;
+  if (!find_in_path(own).empty()) return own;
   if (const std::filesystem::path file = find_in_path("python3"); !file.empty()) return file;
   throw UsageError("env.python: there is no python3 in PATH: install it, or name one with WDTRAIN_PYTHON");
 }

@@ -51,15 +51,14 @@ std::filesystem::path library_folder() {
   return binary_path(reinterpret_cast<const void*>(&library_folder)).parent_path();
 }
 
-// In the build, and in an installation, whose libraries are in lib/ or lib/ARCHITECTURE/.
 std::filesystem::path worker_file() {
-  const std::filesystem::path folder = library_folder();
-  for (const auto& root :
-       {folder, folder.parent_path() / "share" / "wd", folder.parent_path().parent_path() / "share" / "wd"}) {
+  std::vector<std::filesystem::path> roots = {library_folder()};  // in the build
+  for (const std::filesystem::path& prefix : library_prefixes()) roots.push_back(prefix / "share" / "wd");
+  for (const std::filesystem::path& root : roots) {
     const std::filesystem::path file = root / "python" / "wdtrain" / "worker.py";
     if (std::filesystem::exists(file)) return file;
   }
-  throw UsageError(concat("python/wdtrain/worker.py is neither beside ", folder.string(),
+  throw UsageError(concat("python/wdtrain/worker.py is neither beside ", roots.front().string(),
                           " nor in share/wd: build or install the project anew"));
 }
 

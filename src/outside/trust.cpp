@@ -2,8 +2,6 @@
 // and compared to the last byte.
 #include "src/outside/trust.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 
@@ -40,7 +38,7 @@ std::string game_of(const Environment& environment) {
          (name.starts_with(kPickle) ? read_regular(name.substr(kPickle.size()), kAnySize).value_or("") : "");
 }
 
-fs::path note_of(const std::string& game) { return notes() / hex(XXH3_64bits(game.data(), game.size())); }
+fs::path note_of(const std::string& game) { return notes() / hash_of(game); }
 
 bool is_noted(const std::string& game) {
   return !notes().empty() && read_regular(note_of(game), kAnySize) == game;

@@ -6,7 +6,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <array>
 #include <cerrno>
@@ -38,7 +37,6 @@ constexpr const char *kNames[] = {"cpu", "cuda", "emulated"}, *kList = "list.jso
 std::mutex mutex;
 std::map<std::string, std::vector<Part>> known;  // what was compiled or loaded, by path
 
-std::string hash_of(const std::string& text) { return hex(XXH3_64bits(text.data(), text.size())); }
 std::string hash_of_file(const fs::path& file) { return hash_of(read_regular(file, kAnySize).value_or("")); }
 
 // What a compiler is known by, without starting it.

@@ -93,14 +93,9 @@ Experiment load_experiment(std::unique_ptr<Environment> environment,
 
 std::vector<std::filesystem::path> config_folders() {
   std::vector<std::filesystem::path> folders = {"configs"};
-  const std::filesystem::path binary = binary_path(reinterpret_cast<const void*>(&config_folders));
-  if (const std::filesystem::path library = binary.parent_path(); !library.empty()) {
-    folders.push_back(library.parent_path() / "configs");  // build/ in the project
-    // lib/ or lib/ARCHITECTURE/ of an installation
-    for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {
-      folders.push_back(prefix / "share" / "wd" / "configs");
-    }
-  }
+  const std::vector<std::filesystem::path> prefixes = library_prefixes();
+  folders.push_back(prefixes.front() / "configs");  // of the project
+  for (const std::filesystem::path& prefix : prefixes) folders.push_back(prefix / "share" / "wd" / "configs");
   return folders;
 }
 
