@@ -71,7 +71,7 @@ class Batch:
     """Replicas of an environment. `make` makes its forms anew."""
 
     def __init__(self, make, name, num_envs, device, seed, autoreset_mode, arrays, settings, params):
-        self.module = module = native()
+        module = native()
         mode = str(getattr(autoreset_mode, "name", autoreset_mode)).lower()
         if mode not in MODES:
             raise module.UsageError(f"autoreset_mode {autoreset_mode!r} is none of {', '.join(MODES)}")

@@ -170,7 +170,8 @@ def main():
         program = find_program()
     except (FileNotFoundError, ImportError) as error:
         sys.exit(f"error: {error}")
-    os.execv(program, [program, *sys.argv[1:]])
+    called = "wdtrain" if os.path.basename(program) == "wdtrain" and shutil.which("wdtrain") == sys.argv[0] else program  # for commands in messages
+    os.execv(program, [called, *sys.argv[1:]])
 
 
 # --- settings -------------------------------------------------------------------------------------------------

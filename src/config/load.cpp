@@ -151,15 +151,16 @@ class Loader {
   }
 
   EnvironmentAccess find_environment(const Request& request) const {
+    // --env is what the user has just typed, and compilers' messages are long.
+    const std::string place = is_source_file(sources_.env) ? "" : request.place.full() + ": ";
+    if (sources_.of_run && is_source_file(config_.name) && !fs::exists(config_.name))
+      throw ConfigError({concat(place, printable(config_.name, 300),
+                                ": there is no such file any more: give --env with the place where it is now "
+                                "(the run's folder `source` has a copy)")});
     try {
       return lookup_(config_.name);
     } catch (const UsageError& error) {
-      const bool gone = sources_.of_run && is_source_file(config_.name) && !fs::exists(config_.name);
-      throw ConfigError(
-          {concat(is_source_file(sources_.env) ? "" : request.place.full() + ": ", error.what(),
-                  gone ? " any more: give --env with the place where it is now (the run's folder "
-                         "`source` has a copy)"
-                       : "")});
+      throw ConfigError({place + error.what()});
     }
   }
 

@@ -120,6 +120,7 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
   // Before anything of it is loaded.
   if (const std::string other = environment_of_run(sources.file); kept_name(other) != kept_name(environment))
     throw UsageError(concat(path, ": is a run of ", on_one_line(other), ", and this game is ", environment));
+  sources.env = environment;  // its policy plays in this game, wherever a source file of the run's was
   FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
   frozen.config = read_regular(sources.file, kMaxInput).value_or("");
   frozen.weights = weights_file(folder, frozen.settings.name);

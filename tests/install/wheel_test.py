@@ -62,6 +62,7 @@ def test_the_first_commands_of_the_readme_work(venv, variables, tmp_path):
         limit = ["--max_seconds", "2", "--device", "cpu"] if words[0] == "train" else []
         told = run(venv / "bin/wdtrain", *words, *limit, cwd=tmp_path, env=own)
         assert "compiled ants.cu in" in told or words[-1] != "./ants.cu", told
+        assert "watch the policies: wdtrain play" in told or words[0] != "train", told
     assert list(tmp_path.glob("runs/ants/*/rollout.html"))
     told = run(venv / "bin/wdtrain", "check", "--env", "./ants.cu", "--steps", "30", cwd=tmp_path, env=own)
     assert "the emulated GPU: races, same bits" in told

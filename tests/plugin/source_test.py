@@ -209,6 +209,13 @@ def test_a_project_may_move(later, tmp_path):
     done = later.call("eval", "run", good=False)
     assert "there is no such file" in done.stderr and "--env" in done.stderr
     later.call("--env", "./ants.cu", "--resume", "run", "--total_steps", 320, good=True)
+    # An opponent's policy plays in this game, wherever that one's file was, and whoever's it is.
+    config = later.folder / "run" / "config.yaml"
+    config.write_text(config.read_text().replace(str(later.game), "/nowhere/ants.cu"))
+    later.call("--env", "./ants.cu", "--run_dir", "next", *SMALL, "--set", "opponents.ant=[run]", good=True)
+    config.write_text(config.read_text().replace("/nowhere/ants.cu", "/nowhere/bees.cu"))
+    done = later.call("--env", "./ants.cu", "--run_dir", "other", *SMALL, "--set", "opponents.ant=[run]", good=False)
+    assert done.returncode == 2 and "is a run of /nowhere/bees.cu, and this game is" in done.stderr
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------
