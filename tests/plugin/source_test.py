@@ -271,6 +271,11 @@ def test_machines_that_cannot_compile(place, tmp_path):
     assert "neither HOME nor XDG_CACHE_HOME" in place.refused(XDG_CACHE_HOME=None, HOME=None)
 
 
+def test_a_module_of_other_types_is_refused_by_name(place, tmp_path):
+    other = fake(tmp_path / "other", "c++", 'exec /usr/bin/g++ -D_GLIBCXX_USE_CXX11_ABI=0 "$@"\n')
+    assert "std::string is 8 there and 32 here: install both anew" in place.refused(PATH=f"{other}:{os.environ['PATH']}", CXX=None)
+
+
 def test_names_that_are_no_files(place):
     done = place.call("--env", "./bees.cu", good=False)
     assert done.returncode == 2 and "bees.cu: there is no such file" in done.stderr
