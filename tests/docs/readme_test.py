@@ -3,7 +3,7 @@
 #
 # In a block marked ```sh, every line runs except those that begin with ./wd (which would set up, build and
 # test again) and those marked `# minutes`. The blocks of one document run in order in one folder, which
-# contains configs/ and build/wdtrain. Training has a time limit of one second.
+# contains configs/ and build/wdtrain; wdtrain is in PATH. Training has a time limit of one second.
 import os
 import pathlib
 import re
@@ -28,8 +28,9 @@ def commands(document):
 
 def shortened(command):
     command = re.sub(r"--max_seconds \d+", "--max_seconds 1", command)
-    trains = command.startswith("build/wdtrain --") and "--print_config" not in command and "--max_seconds" not in command
-    return command.replace("build/wdtrain", "build/wdtrain --max_seconds 1", 1) if trains else command
+    begins = re.match(r"(?:build/)?wdtrain (?:(?=--)|train )", command)
+    trains = begins and "--print_config" not in command and "--max_seconds" not in command
+    return re.sub(r"\s*#|$", r" --max_seconds 1\g<0>", command, count=1) if trains else command
 
 
 def prose(text):
@@ -49,9 +50,10 @@ def test_commands_run(document, tmp_path):
     (tmp_path / "configs").symlink_to(SOURCE / "configs")
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "wdtrain").symlink_to(os.environ["WDTRAIN"])
+    path = f"{tmp_path / 'build'}:{os.environ['PATH']}"
     for command in commands(document):
         done = subprocess.run(["bash", "-c", shortened(command)], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+                              env={**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")})
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
