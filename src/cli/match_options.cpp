@@ -165,6 +165,14 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vec
   return matches_against(match(setup, sides), opponents);
 }
 
+Match MatchOptions::beside(const Experiment& setup, const std::vector<GameSide>& sides,
+                           const std::string& player) const {
+  Match other = match(setup, sides);
+  for (std::size_t s = 0; s < sides.size(); ++s)
+    other.players[s] = parse_player("--beside ", player, setup, sides[s]);
+  return other;
+}
+
 const std::string& word_of(Starts starts) { return kStarts[static_cast<std::size_t>(starts)]; }
 
 }  // namespace wd::cli

@@ -25,6 +25,9 @@ class MatchOptions {
   std::vector<Match> against(const Experiment& setup, const std::vector<GameSide>& sides,
                              const std::string& opponent) const;
 
+  // The match with this player on all sides. Throws UsageError.
+  Match beside(const Experiment& setup, const std::vector<GameSide>& sides, const std::string& player) const;
+
   std::string run;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 struct PlayOptions {
   MatchOptions match;
-  std::string opponent, out;
+  std::string opponent, beside, out;
   int episodes = 1, steps = 10'000, replica = 0, frames_per_second = 0;
 };
 
@@ -41,9 +41,11 @@ std::string output_of(const PlayOptions& options) {
 
 void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout) {
   Evaluator evaluator(setup.config, *setup.environment, weights_of(options.match.run), setup.device);
-  const std::vector<Match> matches = options.opponent.empty()
-                                         ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
-                                         : options.match.against(setup, evaluator.sides(), options.opponent);
+  std::vector<Match> matches = options.opponent.empty()
+                                   ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
+                                   : options.match.against(setup, evaluator.sides(), options.opponent);
+  rollout.beside = !options.beside.empty();
+  if (rollout.beside) matches.push_back(options.match.beside(setup, evaluator.sides(), options.beside));
   for (Match match : matches) {
     match.episodes = options.episodes;
     match.first_replica = static_cast<std::uint32_t>(options.replica);
@@ -99,6 +101,9 @@ int play(const CommandLine& line) {
                    "number of the replica that plays the first episode, which decides its start (0)");
   arguments.option("--opponent", options.opponent, "PLAYER",
                    "record each trained role in turn against random, scripted, a run or a checkpoint");
+  arguments.option("--beside", options.beside, "PLAYER",
+                   "record the same starts with this player in all roles too (random, scripted, a run or a "
+                   "checkpoint), and show them beside each other");
   arguments.option("-o,--out", options.out, "FILE",
                    "page (.html), movie (.gif, .mp4) or numbers (.json; "
                    "- is stdout) to write (RUN/rollout.html)");
@@ -107,6 +112,8 @@ int play(const CommandLine& line) {
   arguments.flag("--open", opens, "show the page or movie: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
   options.match.need_run("play");
+  if (!options.opponent.empty() && !options.beside.empty())
+    throw UsageError("--opponent and --beside both choose other players: give one of them");
   const std::string out = output_of(options);
   if (opens && is_json(out))
     throw UsageError("--open shows a page or a movie, and --out is JSON: leave out one");

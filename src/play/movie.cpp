@@ -24,8 +24,8 @@ constexpr double kWidth = 640.0, kHeight = 480.0, kMargin = 10.0;  // pixels; th
 constexpr int kTrail = 25;                                         // steps that a trail goes back
 constexpr int kFade = 6;  // steps that the ring fades where an agent left the game
 constexpr Color kPaper{255, 255, 255}, kGrid{221, 225, 230}, kScenery{150, 156, 164};
-constexpr Color kRoles[] = {{213, 94, 0},  {43, 123, 208}, {0, 158, 115},  {204, 121, 167},
-                            {181, 137, 0}, {86, 180, 233}, {130, 80, 223}, {127, 127, 127}};
+constexpr Color kRoles[] = {{213, 94, 0},    {43, 123, 208}, {210, 154, 179}, {129, 73, 88},
+                            {162, 149, 247}, {21, 88, 172},  {166, 112, 136}, {174, 64, 6}};
 
 // Draws frames of one environment.
 class Painter {
@@ -214,6 +214,14 @@ Frame frame_of(const EpisodeRecord& episode, int frame, Painter* painter) {
   return {picture.width, picture.height, picture.pixels.data(), picture.pixels.size()};
 }
 
+// The left or the right half of a picture of two.
+void copy_rows(const Frame& frame, std::vector<std::uint8_t>& pair, std::size_t half) {
+  const std::size_t row = frame.size / static_cast<std::size_t>(frame.height);
+  const auto* bytes = static_cast<const std::uint8_t*>(frame.bytes);
+  for (std::size_t y = 0; y < static_cast<std::size_t>(frame.height); ++y)
+    std::copy_n(bytes + y * row, row, pair.data() + (2 * y + half) * row);
+}
+
 }  // namespace
 
 bool is_movie(const std::filesystem::path& file) {
@@ -242,9 +250,20 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
   const std::string result = concat("/proc/self/fd/", memory.get());  // here and in child processes
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(nullptr, pclose);
   bool written = true;
-  for (const Rollout::Episode& episode : rollout.episodes) {
-    for (int frame = 0; frame <= episode.record.steps && written; ++frame) {
-      const Frame picture = frame_of(episode.record, frame, painter ? &*painter : nullptr);
+  std::vector<std::uint8_t> pair;
+  const std::size_t half = rollout.episodes.size() / (rollout.beside ? 2 : 1);
+  for (std::size_t e = 0; e < half; ++e) {
+    const EpisodeRecord& episode = rollout.episodes[e].record;
+    const EpisodeRecord& other = rollout.episodes[rollout.beside ? e + half : e].record;
+    for (int frame = 0; frame <= std::max(episode.steps, other.steps) && written; ++frame) {
+      Frame picture = frame_of(episode, std::min(frame, episode.steps), painter ? &*painter : nullptr);
+      if (rollout.beside) {
+        pair.resize(2 * picture.size);
+        copy_rows(picture, pair, 0);
+        picture = frame_of(other, std::min(frame, other.steps), painter ? &*painter : nullptr);
+        copy_rows(picture, pair, 1);
+        picture = {2 * picture.width, picture.height, pair.data(), pair.size()};
+      }
       if (pipe == nullptr) {
         const std::string command = concat(
             "ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", picture.width, "x", picture.height, " -r ",

@@ -16,10 +16,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How the numbers of a series are written; as JSON, those that are not finite are null.
-using Numbers = std::function<Json(const Series& series, bool coarse)>;
+// How the numbers of a series are written; as JSON, those that are not finite are null. `agents`: 0, or how many
+// have probabilities in it.
+using Numbers = std::function<Json(const Series& series, int agents)>;
 
-Json lists(const Series& series, bool) {
+Json lists(const Series& series, int) {
   Json moments = Json::array();
   auto row = series.values.begin();
   for (std::size_t m = 0; m < series.moments(); ++m, row += series.width)
@@ -70,7 +71,7 @@ Json episode_json(const Rollout& rollout, const Rollout::Episode& played, const 
   Json players = Json::object(), state = Json::object(), roles = Json::object();
   const std::vector<StateField> fields = recorded_fields(rollout.layout);
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    Json& json = state[fields[f].name] = numbers(episode.state[f], false);
+    Json& json = state[fields[f].name] = numbers(episode.state[f], 0);
     // As lists, an array without values is an empty list in every frame.
     if (json.is_array())
       json.get_ref<Json::array_t&>().resize(static_cast<std::size_t>(episode.steps) + 1, Json::array());
@@ -79,15 +80,16 @@ Json episode_json(const Rollout& rollout, const Rollout::Episode& played, const 
     const RoleRecord& role = episode.roles[r];
     const std::string& name = rollout.spec.roles[r].name;
     players[name] = played.players[r];
-    Json& json = roles[name] = {{"in_game", numbers(role.in_game, false)},
-                                {"reward", numbers(role.reward, false)},
-                                {"action", numbers(role.action, false)}};
-    if (role.value.width > 0) json["value"] = numbers(role.value, false);
-    if (role.probability.width > 0) json["probability"] = numbers(role.probability, true);
+    Json& json = roles[name] = {{"in_game", numbers(role.in_game, 0)},
+                                {"reward", numbers(role.reward, 0)},
+                                {"action", numbers(role.action, 0)}};
+    if (role.value.width > 0) json["value"] = numbers(role.value, 0);
+    if (role.probability.width > 0)
+      json["probability"] = numbers(role.probability, rollout.spec.roles[r].count);
     if (role.mean.width > 0) {
-      json["mean"] = numbers(role.mean, false);
-      json["below"] = numbers(role.below, false);
-      json["above"] = numbers(role.above, false);
+      json["mean"] = numbers(role.mean, 0);
+      json["below"] = numbers(role.below, 0);
+      json["above"] = numbers(role.above, 0);
     }
   }
   return {{"steps", episode.steps},
@@ -108,6 +110,7 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
                {"version", rollout.version}, {"roles", roles},
                {"fields", fields},           {"drawing", drawing_json(rollout.spec.drawing)},
                {"episodes", episodes}};
+  if (rollout.beside) json["beside"] = true;
   if (rollout.failure) {
     json["failure"]["message"] = rollout.failure->message;
     json["failure"]["agent"] = rollout.failure->agent < 0 ? Json() : Json(rollout.failure->agent);
@@ -141,9 +144,7 @@ Rollout rollout_of(const Environment& environment, const std::string& run) {
                   WD_VERSION,
                   environment.spec(),
                   environment.layout(),
-                  dynamic_cast<const OutsideEnvironment*>(&environment) != nullptr,
-                  {},
-                  {}};
+                  dynamic_cast<const OutsideEnvironment*>(&environment) != nullptr};
   count_objects(rollout.spec.drawing, rollout.layout);
   return rollout;
 }
@@ -165,10 +166,23 @@ void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& ro
 
 std::string rollout_json(const Rollout& rollout) { return dump(description(rollout, lists)) + "\n"; }
 
+// The probabilities of the first agents of a role: those of all would be most of a page with many agents.
+Series of_first_agents(const Series& series, int agents) {
+  constexpr std::size_t kMostNumbers = 250'000;
+  const int each = series.width / agents;
+  const auto fit = kMostNumbers / std::max<std::size_t>(series.moments() * static_cast<std::size_t>(each), 1);
+  if (fit >= static_cast<std::size_t>(agents)) return series;
+  Series first{each * std::max(static_cast<int>(fit), 1), {}};
+  for (auto row = series.values.begin(); row != series.values.end(); row += series.width)
+    first.values.insert(first.values.end(), row, row + first.width);
+  return first;
+}
+
 std::string rollout_page(const Rollout& rollout) {
   Packed packed;
-  const Json json =
-      description(rollout, [&](const Series& series, bool coarse) { return packed.add(series, coarse); });
+  const Json json = description(rollout, [&](const Series& series, int agents) {
+    return packed.add(agents > 0 ? of_first_agents(series, agents) : series, agents > 0);
+  });
   std::string page = kViewer;
   fill_in(page, "{{NUMBERS}}", packed.text());
   fill_in(page, "{{ROLLOUT}}", inside_script(dump(json)));

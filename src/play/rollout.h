@@ -22,6 +22,7 @@ struct Rollout {
   StateLayout layout;
   bool shows_itself = false;  // its replicas are outside (wd/outside.h), and make pictures of themselves
   std::vector<Episode> episodes;
+  bool beside = false;  // the second half has other players in the same starts: each belongs beside one
   // Why training ended in the last step of the only episode.
   struct Failure {
     std::string message;
@@ -36,7 +37,7 @@ Rollout rollout_of(const Environment& environment, const std::string& run);
 // Plays the match and adds the first episode of each replica, at most max_steps steps of it.
 void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, bool pictures = false);
 
-// {"env", "run", "roles", "fields", "drawing", "episodes"}, and "failure" if there is one: numbers as lists,
+// {"env", "run", "roles", "fields", "drawing", "episodes"}, and "beside" and "failure" if there is one: numbers as lists,
 // [frame or step][agent].
 std::string rollout_json(const Rollout& rollout);
 

@@ -1,7 +1,8 @@
 // viewer.js: plays the rollout that is in the page (viewer.html).
 'use strict';
 const $ = id => document.getElementById(id);
-const COLORS = ['#d55e00', '#2b7bd0', '#009e73', '#cc79a7', '#b58900', '#56b4e9', '#8250df', '#7f7f7f'];
+// Color-blind people can tell any two apart, on a light and on a dark page (tests/play/page_test.py).
+const COLORS = ['#d55e00', '#2b7bd0', '#d29ab3', '#814958', '#a295f7', '#1558ac', '#a67088', '#ae4006'];
 const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120];  // steps per second
 const rollout = JSON.parse($('rollout').textContent);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -57,11 +58,14 @@ const roleName = agent => rollout.roles.length > 1 ? `${agent.role.name} ${agent
 // Why training ended in the last step, and the agent that it began with, if there is one.
 const failure = rollout.failure, failed = failure ? agents[failure.agent] ?? null : null;
 
-let episode, frame = 0, playing = false, speed = 5, selected = null, bytes;
+// One world, or two beside each other: {canvas, caption, episode, toPixels, places}. `episode` is the one that
+// the numbers are of.
+let panes = [], episode, frame = 0, playing = false, speed = 5, selected = null, bytes;
+const lastFrame = () => Math.max(...panes.map(pane => pane.episode.steps));
 
 function load(index) {
   const source = rollout.episodes[index];
-  episode =
+  const episode =
       {steps: source.steps, whole: source.whole, players: source.players, state: {}, roles: {}, events: []};
   for (const [name, series] of Object.entries(source.state)) episode.state[name] = unpack(bytes, series);
   for (const role of rollout.roles) {
@@ -72,11 +76,35 @@ function load(index) {
   }
   for (let f = 1; f <= episode.steps; ++f)
     for (const agent of agents)
-      if (inGame(agent, f - 1) !== inGame(agent, f))
-        episode.events.push(
-            {f, agent, text: `${roleName(agent)} ${inGame(agent, f) ? 'enters' : 'leaves'} the game`});
+      if (inGame(episode, agent, f - 1) !== inGame(episode, agent, f))
+        episode.events.push({
+          f,
+          agent,
+          text: `${roleName(agent)} ${inGame(episode, agent, f) ? 'enters' : 'leaves'} the game`
+        });
   if (failure) episode.events.push({f: episode.steps, agent: failed, text: failure.message, bad: true});
-  $('scrub').max = episode.steps;
+  return episode;
+}
+
+// A world for each of these episodes.
+function setPanes(indices) {
+  $('worlds').replaceChildren();
+  panes = indices.map((index, k) => {
+    const figure = document.createElement('figure'), canvas = document.createElement('canvas'),
+          caption = document.createElement('figcaption'),
+          pane = {canvas, caption, episode: load(index), places: []};
+    canvas.id = k === 0 ? 'world' : `world-${k + 1}`;
+    canvas.className = 'world';
+    canvas.tabIndex = 0;
+    canvas.ariaLabel = 'The world. Click an agent to select it.';
+    canvas.onclick = event => selectAt(pane, event);
+    figure.append(canvas, caption);
+    $('worlds').append(figure);
+    return pane;
+  });
+  episode = panes[0].episode;
+  document.documentElement.style.setProperty('--panes', panes.length);
+  $('scrub').max = lastFrame();
   showEvents();
 }
 
@@ -99,7 +127,7 @@ const bad = (series, m, i) => Number.isFinite(series(m, i)) ? '' : ' class="bad"
 // A number of a series with the digits that it was stored with.
 const shown = (series, m, i) => round(Number(series(m, i).toFixed(series.digits)));
 
-const inGame = (agent, f) => episode.roles[agent.role.name].in_game(f, agent.slot) !== 0;
+const inGame = (episode, agent, f) => episode.roles[agent.role.name].in_game(f, agent.slot) !== 0;
 
 // --- Drawing ---
 
@@ -109,11 +137,11 @@ const isAgentField = new Set(perAgent.map(f => f.name)),
 const quantities = shape => [shape.x, shape.y, shape.width, shape.height, shape.angle];
 const isPerAgent = shape =>
     shape.objects < 0 && quantities(shape).some(q => q.field && isAgentField.has(q.field));
-const valueOf = (q, f, i) =>
+const valueOf = (episode, q, f, i) =>
     typeof q === 'number' ? q : q.offset + q.scale * episode.state[q.field](f, hasIndex.has(q.field) ? i : 0);
 
-function fit(canvas, height) {
-  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
+function fit(canvas) {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -125,29 +153,28 @@ function fit(canvas, height) {
 }
 
 // World to pixels. The drawn frame may lie between two steps.
-let toPixels = null;
-function worldView() {
-  const canvas = $('world'), w = drawing.right - drawing.left, h = drawing.top - drawing.bottom, margin = 12;
-  const scale = Math.min((canvas.clientWidth - 2 * margin) / w, Math.max(window.innerHeight * 0.62, 260) / h);
-  const height = h * scale + 2 * margin;
-  canvas.style.height = `${height}px`;
-  const view = fit(canvas, height), left = (view.width - w * scale) / 2;
-  toPixels = {scale, x: x => left + (x - drawing.left) * scale, y: y => margin + (drawing.top - y) * scale};
-  return view;
+function worldView(pane) {
+  const w = drawing.right - drawing.left, h = drawing.top - drawing.bottom, margin = 12,
+        head = panes.length > 1 ? 28 : margin;
+  const {context, width, height} = fit(pane.canvas);
+  const scale = Math.max(Math.min((width - 2 * margin) / w, (height - margin - head) / h), 1e-6);
+  const left = (width - w * scale) / 2, top = head + (height - head - margin - h * scale) / 2;
+  pane.toPixels = {scale, x: x => left + (x - drawing.left) * scale, y: y => top + (drawing.top - y) * scale};
+  return context;
 }
 
-function between(q, f, i, jump) {
-  const low = Math.floor(f), a = valueOf(q, low, i);
+function between(episode, q, f, i, jump) {
+  const low = Math.floor(f), a = valueOf(episode, q, low, i);
   if (low === f || low >= episode.steps) return a;
-  const b = valueOf(q, low + 1, i);
+  const b = valueOf(episode, q, low + 1, i);
   return Math.abs(b - a) > jump ? a : a + (f - low) * (b - a);  // a wrapped position jumps
 }
 
-function drawShape(c, shape, f, i, color) {
-  const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom);
-  const x = toPixels.x(between(shape.x, f, i, size / 3)), y = toPixels.y(between(shape.y, f, i, size / 3));
-  const width = between(shape.width, f, i, Infinity) * toPixels.scale,
-        angle = -between(shape.angle, f, i, Math.PI);
+function drawShape(c, {episode, toPixels}, shape, f, i, color) {
+  const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom),
+        now = (q, jump) => between(episode, q, f, i, jump);
+  const x = toPixels.x(now(shape.x, size / 3)), y = toPixels.y(now(shape.y, size / 3));
+  const width = now(shape.width, Infinity) * toPixels.scale, angle = -now(shape.angle, Math.PI);
   c.fillStyle = c.strokeStyle = color;
   c.save();
   c.translate(x, y);
@@ -164,7 +191,7 @@ function drawShape(c, shape, f, i, color) {
       c.stroke();
     }
   } else if (shape.kind === 'rectangle') {
-    const height = between(shape.height, f, i, Infinity) * toPixels.scale;
+    const height = now(shape.height, Infinity) * toPixels.scale;
     c.fillRect(-width / 2, -height / 2, width, height);
   } else {
     c.lineWidth = 4;
@@ -179,15 +206,14 @@ function drawShape(c, shape, f, i, color) {
 
 const agentsOf = shape => agents.filter(agent => shape.role === '' || agent.role.name === shape.role);
 
-function drawTrails(c, shape, f) {
+function drawTrails(c, {episode, toPixels}, shape, f) {
   const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom),
         first = Math.max(0, Math.floor(f) - 25);
   for (const agent of agentsOf(shape)) {
-    if (!inGame(agent, Math.floor(f))) continue;
+    if (!inGame(episode, agent, Math.floor(f))) continue;
     c.strokeStyle = agent.role.color;
     for (let m = first; m < Math.floor(f); ++m) {
-      const x = [valueOf(shape.x, m, agent.id), valueOf(shape.x, m + 1, agent.id)],
-            y = [valueOf(shape.y, m, agent.id), valueOf(shape.y, m + 1, agent.id)];
+      const [x, y] = [shape.x, shape.y].map(q => [0, 1].map(k => valueOf(episode, q, m + k, agent.id)));
       if (Math.abs(x[1] - x[0]) > size / 3 || Math.abs(y[1] - y[0]) > size / 3) continue;
       c.globalAlpha = 0.45 * (m - first + 1) / 26;
       c.lineWidth = 1.5;
@@ -200,7 +226,7 @@ function drawTrails(c, shape, f) {
   c.globalAlpha = 1;
 }
 
-function drawGrid(c) {
+function drawGrid(c, {toPixels}) {
   c.strokeStyle = css('--line');
   c.lineWidth = 1;
   c.strokeRect(
@@ -219,25 +245,29 @@ function drawGrid(c) {
   c.stroke();
 }
 
-let places = [];  // where agents are on the canvas
-function drawWorld(f) {
-  if (shapes.length === 0) return showStates(Math.floor(f));
-  const {context: c} = worldView(), now = Math.floor(f);
-  places = [];
-  drawGrid(c);
+function drawWorlds(f) {
+  if (shapes.length === 0) return showStates(Math.min(Math.floor(f), episode.steps));
+  for (const pane of panes) drawWorld(pane, Math.min(f, pane.episode.steps));
+}
+
+function drawWorld(pane, f) {
+  const c = worldView(pane), now = Math.floor(f), {episode, toPixels} = pane;
+  pane.places = [];  // where agents are on the canvas
+  pane.caption.innerHTML = panes.length > 1 ? captionOf(episode, now) : '';
+  drawGrid(c, pane);
   if ($('trails').checked)
     for (const shape of shapes)
-      if (isPerAgent(shape) && shape.kind === 'circle') drawTrails(c, shape, f);
+      if (isPerAgent(shape) && shape.kind === 'circle') drawTrails(c, pane, shape, f);
   for (const shape of shapes) {
     if (!isPerAgent(shape)) {
       for (let i = 0; i < Math.max(shape.objects, 1); ++i)
-        if (shape.objects !== 0) drawShape(c, shape, f, i, css('--soft'));
+        if (shape.objects !== 0) drawShape(c, pane, shape, f, i, css('--soft'));
       continue;
     }
     for (const agent of agentsOf(shape)) {
-      if (!inGame(agent, now)) continue;
-      const [x, y, width] = drawShape(c, shape, f, agent.id, agent.role.color);
-      places.push({agent, x, y});
+      if (!inGame(episode, agent, now)) continue;
+      const [x, y, width] = drawShape(c, pane, shape, f, agent.id, agent.role.color);
+      pane.places.push({agent, x, y});
       if (agent === selected && agents.length > 1) {
         c.strokeStyle = css('--ink');
         c.lineWidth = 2;
@@ -261,17 +291,26 @@ function drawWorld(f) {
     c.lineWidth = 2;
     c.beginPath();
     c.arc(
-        toPixels.x(valueOf(position.x, event.f, event.agent.id)),
-        toPixels.y(valueOf(position.y, event.f, event.agent.id)), 5 + 2.5 * Math.max(age, 0), 0, 2 * Math.PI);
+        toPixels.x(valueOf(episode, position.x, event.f, event.agent.id)),
+        toPixels.y(valueOf(episode, position.y, event.f, event.agent.id)), 5 + 2.5 * Math.max(age, 0), 0,
+        2 * Math.PI);
     c.stroke();
     c.globalAlpha = 1;
   }
 }
 
+// "random: -3.2", or "trained, random: tagger 3, runner -1": players and returns so far.
+function captionOf(e, f) {
+  const names = rollout.roles.map(
+      role => `${dot(role)}${rollout.roles.length > 1 ? `${escape(role.name)} ` : ''}${
+          round(e.roles[role.name].returns[f][role.count])}`);
+  return `${escape([...new Set(Object.values(e.players))].join(', '))}: ${names.join(', ')}`;
+}
+
 // Without shapes: a table of what the agents' state fields hold.
 function showStates(f) {
   const rows =
-      agents.filter(agent => inGame(agent, f))
+      agents.filter(agent => inGame(episode, agent, f))
           .map(
               agent => `<tr data-agent="${agent.id}" class="${agent === selected ? 'selected' : ''} ${
                            failure && agent === failed && f === episode.steps ?
@@ -303,8 +342,8 @@ function showAgent(f) {
   const role = selected.role, data = episode.roles[role.name], step = Math.min(f, episode.steps - 1),
         slot = selected.slot;
   let text = `<h2>${dot(role)}${escape(roleName(selected))} <span class="small">${
-      escape(
-          episode.players[role.name])}${inGame(selected, f) ? '' : ', out of the game'}</span></h2><table>`;
+      escape(episode.players[role.name])}${
+      inGame(episode, selected, f) ? '' : ', out of the game'}</span></h2><table>`;
   for (const field of perAgent)
     text += `<tr${bad(episode.state[field.name], f, selected.id)}><td>${escape(field.name)}</td><td>${
         shown(episode.state[field.name], f, selected.id)}</td></tr>`;
@@ -323,7 +362,9 @@ function showAgent(f) {
     const taken = data.action(step, slot * role.actions.length + k);
     text += `<div class="small">${escape(action.name)}: ${
         shown(data.action, step, slot * role.actions.length + k)}`;
-    if (data.probability) {
+    if (data.probability && (slot + 1) * choices > data.probability.width) {
+      text += '. The probabilities of agents before this one are here; --out FILE.json has all.</div>';
+    } else if (data.probability) {
       const all = Array.from(
           {length: action.choices}, (_, choice) => data.probability(step, slot * choices + first + choice));
       const most = Math.max(...all);
@@ -372,7 +413,8 @@ function valuesOf(field, f) {
 function showReplica(f) {
   let text = rollout.roles
                  .map(role => {
-                   const there = agents.filter(agent => agent.role === role && inGame(agent, f)).length;
+                   const there =
+                       agents.filter(agent => agent.role === role && inGame(episode, agent, f)).length;
                    return `<tr><td>${dot(role)}${escape(plural(role))} in the game</td><td>${there} of ${
                        role.count}</td></tr>`;
                  })
@@ -396,9 +438,9 @@ function showEvents() {
   $('events-section').hidden = episode.events.length === 0;
 }
 
-// Lines over all steps: [{color, at: step => number, strong}]
+// Lines over all steps: [{color, at: step => number, last, strong, dashed}]
 function chart(canvas, lines, f) {
-  const {context: c, width, height} = fit(canvas, 110), bottom = height - 14, n = episode.steps;
+  const {context: c, width, height} = fit(canvas), bottom = height - 14, n = lastFrame();
   let low = Infinity, high = -Infinity;
   for (const line of lines)
     for (let m = 0; m <= line.last; ++m) {
@@ -429,10 +471,12 @@ function chart(canvas, lines, f) {
   for (const line of lines) {
     c.strokeStyle = line.color;
     c.lineWidth = line.strong ? 2.5 : 1.5;
+    c.setLineDash(line.dashed ? [5, 3] : []);
     c.beginPath();
     for (let m = 0; m <= line.last; ++m) c.lineTo(x(m), y(line.at(m)));
     c.stroke();
   }
+  c.setLineDash([]);
   c.strokeStyle = css('--ink');
   c.lineWidth = 1;
   c.beginPath();
@@ -443,18 +487,19 @@ function chart(canvas, lines, f) {
 
 function showCharts(f) {
   const returns = [], values = [];
-  for (const role of rollout.roles) {
-    const data = episode.roles[role.name], n = role.count;
-    returns.push({color: role.color, last: episode.steps, at: m => data.returns[m][n]});
-    if (data.value && episode.steps > 0) {
+  panes.forEach(({episode}, p) => {
+    for (const role of rollout.roles) {
+      const data = episode.roles[role.name], n = role.count, color = role.color, dashed = p > 0;
+      returns.push({color, dashed, last: episode.steps, at: m => data.returns[m][n]});
+      if (!data.value || episode.steps === 0) continue;
       data.means ||= Array.from({length: episode.steps}, (_, m) => {
         let sum = 0;
         for (let i = 0; i < n; ++i) sum += data.value(m, i);
         return sum / n;
       });
-      values.push({color: role.color, last: episode.steps - 1, at: m => data.means[m]});
+      values.push({color, dashed, last: episode.steps - 1, at: m => data.means[m]});
     }
-  }
+  });
   if (selected && agents.length > 1) {
     const data = episode.roles[selected.role.name], i = selected.slot, color = css('--ink');
     returns.push({color, strong: true, last: episode.steps, at: m => data.returns[m][i]});
@@ -468,22 +513,22 @@ function showCharts(f) {
 // --- Control ---
 
 function show(exact = frame) {
-  const f = Math.floor(frame);
+  const f = Math.floor(frame), most = lastFrame(), own = Math.min(f, episode.steps);
   $('scrub').value = f;
   $('step').textContent =
-      `step ${f} of ${episode.steps}${f === episode.steps && !episode.whole ? ' (recorded)' : ''}`;
-  drawWorld(exact);
-  showAgent(f);
-  showReplica(f);
+      `step ${f} of ${most}${f === most && !panes.every(p => p.episode.whole) ? ' (recorded)' : ''}`;
+  drawWorlds(exact);
+  showAgent(own);
+  showReplica(own);
   showCharts(f);
 }
 function go(f) {
-  frame = Math.max(0, Math.min(episode.steps, f));
+  frame = Math.max(0, Math.min(lastFrame(), f));
   show();
 }
 function setPlaying(on) {
-  playing = on && episode.steps > 0;
-  if (playing && frame >= episode.steps) frame = 0;
+  playing = on && lastFrame() > 0;
+  if (playing && frame >= lastFrame()) frame = 0;
   $('play').textContent = playing ? 'Pause' : 'Play';
   if (playing) {
     last = null;
@@ -493,17 +538,17 @@ function setPlaying(on) {
 let last = null, shownStep = -1;
 function advance(time) {
   if (!playing) return;
-  if (last !== null) frame = Math.min(episode.steps, frame + (time - last) / 1000 * SPEEDS[speed]);
+  if (last !== null) frame = Math.min(lastFrame(), frame + (time - last) / 1000 * SPEEDS[speed]);
   last = time;
   if (Math.floor(frame) !== shownStep) {
     shownStep = Math.floor(frame);
     show();
   } else
-    drawWorld(frame);
-  if (frame >= episode.steps) {
-    frame = episode.steps;
+    drawWorlds(frame);
+  if (frame >= lastFrame()) {
     setPlaying(false);
     show();
+    if ($('loop').checked) setTimeout(() => frame >= lastFrame() && !playing && setPlaying(true), 1000);
     return;
   }
   requestAnimationFrame(advance);
@@ -519,9 +564,29 @@ function select(agent) {
 function nextAgent(by) {
   select(agents[((selected ? selected.id : by > 0 ? -1 : 0) + by + agents.length) % agents.length]);
 }
-function setEpisode(index) {
+// The world at a click is that whose numbers are shown.
+function selectAt(pane, event) {
+  const box = pane.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+  let best = null, least = 24;
+  for (const place of pane.places) {
+    const d = Math.hypot(place.x - x, place.y - y);
+    if (d < least) {
+      least = d;
+      best = place.agent;
+    }
+  }
+  episode = pane.episode;
+  showEvents();
+  select(best ?? (agents.length === 1 ? agents[0] : null));
+}
+// The second half of the episodes plays beside the first half, if they were recorded so.
+const partner = index =>
+    rollout.beside ? (index + rollout.episodes.length / 2) % rollout.episodes.length : -1;
+const nextTo = index => rollout.beside ? partner(index) : (index + 1) % rollout.episodes.length;
+function setEpisode(index, beside = panes.length > 1 ? nextTo(index) : -1) {
   $('episode').value = index;
-  load(index);
+  $('beside').value = beside;
+  setPanes(beside < 0 || beside === index || shapes.length === 0 ? [index] : [index, beside]);
   frame = 0;
   show();
 }
@@ -537,13 +602,22 @@ function begin() {
           .join(' &nbsp; ');
   $('speed').innerHTML = SPEEDS.map((s, k) => `<option value="${k}">${s} steps/s</option>`).join('');
   $('episode').innerHTML =
-      rollout.episodes.map((e, k) => `<option value="${k}">${escape(episodeTitle(e, k))}</option>`).join('');
-  $('episode-label').hidden = rollout.episodes.length < 2;
+      rollout.episodes.map((e, k) => `<option value="${k}">episode ${escape(episodeTitle(e, k))}</option>`)
+          .join('');
+  $('beside').innerHTML = `<option value="-1">nothing beside it</option>${
+      $('episode').innerHTML.replaceAll('>episode', '>beside')}`;
+  $('episode').hidden = $('beside').hidden = rollout.episodes.length < 2;
   if (shapes.length === 0) {
-    $('world').hidden = true;
+    $('worlds').hidden = $('beside').hidden = true;
     $('states').hidden = false;
     $('trails').parentElement.hidden = $('ids').parentElement.hidden = true;
   }
+  const embedded = window !== window.top;
+  document.documentElement.classList.toggle('embedded', embedded);
+  document.documentElement.style.setProperty(
+      '--aspect', (drawing.right - drawing.left) / (drawing.top - drawing.bottom) || 1);
+  $('loop').checked = embedded;
+  $('full').hidden = !document.fullscreenEnabled;
   selected = failed ?? (agents.length === 1 ? agents[0] : null);
   $('play').onclick = () => setPlaying(!playing);
   $('back').onclick = () => {
@@ -561,18 +635,10 @@ function begin() {
   $('speed').onchange = event => setSpeed(Number(event.target.value));
   $('episode').onchange = event => setEpisode(Number(event.target.value));
   $('trails').onchange = $('ids').onchange = () => show();
-  $('world').onclick = event => {
-    const box = $('world').getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-    let best = null, least = 24;
-    for (const place of places) {
-      const d = Math.hypot(place.x - x, place.y - y);
-      if (d < least) {
-        least = d;
-        best = place.agent;
-      }
-    }
-    select(best);
-  };
+  $('beside').onchange = event => setEpisode(Number($('episode').value), Number(event.target.value));
+  $('panel').onclick = () => document.querySelector('main').classList.toggle('alone');
+  $('full').onclick = () =>
+      document.fullscreenElement ? document.exitFullscreen() : $('stage').requestFullscreen();
   $('states').onclick = event => {
     const row = event.target.closest('tr[data-agent]');
     if (row) select(agents[Number(row.dataset.agent)]);
@@ -581,8 +647,7 @@ function begin() {
     canvas.onclick = event => {
       const box = canvas.getBoundingClientRect();
       setPlaying(false);
-      go(Math.round(
-          (event.clientX - box.left - canvas.left) / (box.width - canvas.left - 4) * episode.steps));
+      go(Math.round((event.clientX - box.left - canvas.left) / (box.width - canvas.left - 4) * lastFrame()));
     };
   document.addEventListener('keydown', event => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(SELECT)$/.test(event.target.tagName)) return;
@@ -599,7 +664,7 @@ function begin() {
         go(Math.floor(frame) + by);
       },
       Home: () => go(0),
-      End: () => go(episode.steps),
+      End: () => go(lastFrame()),
       '+': () => setSpeed(speed + 1),
       '=': () => setSpeed(speed + 1),
       '-': () => setSpeed(speed - 1),
@@ -608,6 +673,11 @@ function begin() {
       t: () => $('trails').click(),
       i: () => $('ids').click(),
       e: () => setEpisode((Number($('episode').value) + 1) % rollout.episodes.length),
+      b: () =>
+          setEpisode(Number($('episode').value), panes.length > 1 ? -1 : nextTo(Number($('episode').value))),
+      l: () => $('loop').click(),
+      p: () => $('panel').click(),
+      f: () => $('full').click(),
     };
     const action = actions[event.key] || actions[event.key.toLowerCase()];
     if (action) {
@@ -618,8 +688,9 @@ function begin() {
   new ResizeObserver(() => show()).observe($('stage'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => show());
   setSpeed(episodeSpeed());
-  setEpisode(0);
-  if (failure) go(episode.steps);
+  setEpisode(0, partner(0));
+  if (failure) return go(lastFrame());
+  if (!matchMedia('(prefers-reduced-motion: reduce)').matches) setPlaying(true);
 }
 function episodeTitle(e, k) {
   const players = Object.entries(e.players), all = new Set(Object.values(e.players));

@@ -2,20 +2,17 @@
 'use strict';
 
 const $ = id => document.getElementById(id);
-const COLORS = {
-  light: [
-    '#0969da', '#cf222e', '#1a7f37', '#9a6700', '#8250df', '#bf3989', '#087990', '#bc4c00', '#3d4752',
-    '#6e7781'
-  ],
-  dark: [
-    '#58a6ff', '#ff7b72', '#3fb950', '#d29922', '#bc8cff', '#f778ba', '#39c5cf', '#ffa657', '#c9d1d9',
-    '#8b949e'
-  ]
-};
+// Those of viewer.js, which color-blind people can tell apart.
+const COLORS = ['#d55e00', '#2b7bd0', '#d29ab3', '#814958', '#a295f7', '#1558ac', '#a67088', '#ae4006'];
 const DASHES = [null, [7, 3], [2, 2]];
 const darkMode = matchMedia('(prefers-color-scheme: dark)');
-const colorOf = index => COLORS[darkMode.matches ? 'dark' : 'light'][index % 10];
-const dashOf = index => DASHES[Math.floor(index / 10) % DASHES.length];
+const colorOf = index => COLORS[index % COLORS.length];
+const dashOf = index => DASHES[Math.floor(index / COLORS.length) % DASHES.length];
+// Metrics of a policy that everybody looks at, in this order.
+const FIRST = [
+  'recent_return', 'policy_loss', 'value_loss', 'q_loss', 'actor_loss', 'td_error', 'entropy',
+  'explained_variance', 'approx_kl', 'grad_norm'
+];
 
 let report, metric, axis = 'steps', show = 'groups', chart = null, series = [], rows = [], cursor = -1;
 const hidden = new Set();  // names of series
@@ -167,17 +164,13 @@ function placeOf(xs, x) {
 
 const xText = x => axis === 'steps' ? count(x) : duration(x);
 
-function drawChart() {
-  if (chart) chart.destroy();
-  chart = null;
-  cursor = -1;
-  series = seriesOf(metric);
-  rows = rowsOf(series);
+// A chart of these series in this place.
+function plot(place, series, rows, more) {
   const style = getComputedStyle(document.documentElement);
   const options = {};
   series.forEach(
       each => options[each.name] = {color: colorOf(each.color), strokePattern: dashOf(each.color)});
-  chart = new Dygraph($('chart'), rows, {
+  return new Dygraph(place, rows, {
     labels: ['x', ...series.map(each => each.name)],
     series: options,
     visibility: series.map(each => !hidden.has(each.name)),
@@ -197,6 +190,17 @@ function drawChart() {
         axisLabelWidth: 56
       }
     },
+    ...more
+  });
+}
+
+function drawChart() {
+  if (chart) chart.destroy();
+  chart = null;
+  cursor = -1;
+  series = seriesOf(metric);
+  rows = rowsOf(series);
+  chart = plot($('chart'), series, rows, {
     highlightCallback: (event, x, points, row) => {
       cursor = row;
       showValues(x);
@@ -228,6 +232,7 @@ function showLegend() {
     box.addEventListener('change', () => {
       hidden[box.checked ? 'delete' : 'add'](each.name);
       chart.setVisibility(k, box.checked);
+      redrawPanels();
     });
     swatch.style.background = colorOf(each.color);
     each.output = document.createElement('output');
@@ -239,16 +244,93 @@ function showLegend() {
   showValues(null);
 }
 
-// Values at x; at the end of each curve if x is null.
+// The value of a series at x; at its end if x is null.
+function valueAt(each, x) {
+  const xs = each.curve.x[axis], i = x === null ? xs.length - 1 : placeOf(xs, x);
+  const {low, middle, high, iterations} = each.curve;
+  return i < 0 || (x !== null && x > xs[xs.length - 1]) ? '-' :
+      iterations !== undefined ? `${number(middle[i])} ${interval(low[i], high[i])}` :
+                                 number(middle[i]);
+}
+
+const placeText = x => x === null ? 'Last values:' : `At ${axis === 'steps' ? `${x} steps` : duration(x)}:`;
+
 function showValues(x) {
-  $('cursor').textContent =
-      x === null ? 'Last values:' : `At ${axis === 'steps' ? `${x} steps` : duration(x)}:`;
-  for (const each of series) {
-    const xs = each.curve.x[axis], i = x === null ? xs.length - 1 : placeOf(xs, x);
-    const {low, middle, high, iterations} = each.curve;
-    each.output.textContent = i < 0 || (x !== null && x > xs[xs.length - 1]) ? '-' :
-        iterations !== undefined ? `${number(middle[i])} ${interval(low[i], high[i])}` :
-                                   number(middle[i]);
+  $('cursor').textContent = placeText(x);
+  for (const each of series) each.output.textContent = valueAt(each, x);
+}
+
+// --- Panels: a small chart of each metric, by policy ---
+
+// They are drawn when they come into view.
+const watcher = new IntersectionObserver(entries => {
+  for (const {target, isIntersecting} of entries) {
+    if (!isIntersecting) continue;
+    watcher.unobserve(target);
+    drawPanel(target);
+  }
+}, {rootMargin: '300px'});
+
+function drawPanel(panel) {
+  const [head, place, words] = panel.children, series = seriesOf(report.metrics[panel.dataset.metric]);
+  const show = x => words.replaceChildren(
+      ...x === null ? [] : [placeText(x), ' '],
+      ...series.filter(each => !hidden.has(each.name)).slice(0, 8).flatMap(each => {
+        const swatch = element('span', '', 'swatch');
+        swatch.style.background = colorOf(each.color);
+        return [swatch, ` ${valueAt(each, x)} `];
+      }));
+  if (panel.chart) panel.chart.destroy();
+  panel.chart = plot(place, series, rowsOf(series), {
+    visibility: series.map(each => !hidden.has(each.name)),
+    interactionModel: {},
+    axisLabelFontSize: 10,
+    highlightCallback: (event, x) => show(x),
+    unhighlightCallback: () => show(null)
+  });
+  show(null);
+}
+
+const redrawPanels = () => {
+  for (const panel of document.querySelectorAll('.panel'))
+    if (panel.chart) drawPanel(panel);
+};
+
+function fillPanels() {
+  const byName = new Map();
+  report.metrics.forEach((each, m) => {
+    const name = each.name.includes('/') ? each.name.slice(0, each.name.indexOf('/')) : 'run';
+    byName.set(name, [...byName.get(name) ?? [], m]);
+  });
+  const policy = name => byName.get(name).some(m => report.metrics[m].name === `${name}/recent_return`);
+  const rank = name => policy(name) ? 0 : name === 'eval' ? 1 : name === 'env' ? 2 : 3;
+  for (const name of [...byName.keys()].sort((a, b) => rank(a) - rank(b))) {
+    const short = m => report.metrics[m].name.slice(name.length + 1);
+    const isFirst = m =>
+        policy(name) ? FIRST.includes(short(m)) : rank(name) === 2 || /\/return$/.test(short(m));
+    const first = byName.get(name).filter(isFirst), others = byName.get(name).filter(m => !isFirst(m));
+    if (policy(name)) first.sort((a, b) => FIRST.indexOf(short(a)) - FIRST.indexOf(short(b)));
+    const panelsOf = metrics => {
+      const grid = element('div', '', 'panels');
+      for (const m of metrics) {
+        const panel = element('div', '', 'panel'), head = element('button', report.metrics[m].name);
+        head.title = `${report.metrics[m].help} (shows it above)`;
+        head.onclick = () => {
+          setMetric(m);
+          $('curves').scrollIntoView({block: 'start'});
+        };
+        panel.dataset.metric = m;
+        panel.append(head, element('div', '', 'plot'), element('p', '', 'small'));
+        watcher.observe(panel);
+        grid.append(panel);
+      }
+      return grid;
+    };
+    if (first.length > 0) $('panels').append(element('h3', name), panelsOf(first));
+    if (others.length === 0) continue;
+    const more = document.createElement('details');
+    more.append(element('summary', `${others.length} other metrics of ${name}`), panelsOf(others));
+    $('panels').append(more);
   }
 }
 
@@ -256,6 +338,7 @@ function showAll(visible) {
   for (const each of series) hidden[visible ? 'delete' : 'add'](each.name);
   chart.updateOptions({visibility: series.map(() => visible)});
   showLegend();
+  redrawPanels();
 }
 
 function zoom(factor) {
@@ -310,10 +393,12 @@ function listen() {
     axis = $('axis').value;
     $('show').disabled = axis === 'time';  // runs differ in the times of their rows
     drawChart();
+    redrawPanels();
   });
   $('show').addEventListener('change', () => {
     show = $('show').value;
     drawChart();
+    redrawPanels();
   });
   $('zoom-in').addEventListener('click', () => zoom(0.5));
   $('zoom-out').addEventListener('click', () => zoom(2));
@@ -322,6 +407,7 @@ function listen() {
   $('none').addEventListener('click', () => showAll(false));
   darkMode.addEventListener('change', () => {
     drawChart();
+    redrawPanels();
     showTime();
   });
   document.addEventListener('keydown', event => {
@@ -542,6 +628,7 @@ async function start() {
     listen();
     const first = report.metrics.findIndex(each => each.name.endsWith('/recent_return'));
     setMetric(Math.max(first, 0));
+    fillPanels();
   }
   for (const part
            of [showScores, showReached, showEvaluation, showSettings, showSearch, showTime, showRuns,

@@ -73,6 +73,18 @@ def test_a_gif_shows_agents_where_they_are(ffmpeg, tag_run, tmp_path):
     assert seen > 60, "most agents of 31 frames are visible"
 
 
+def test_two_players_are_beside_each_other(ffmpeg, tag_run, tmp_path):
+    output("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "one.gif")
+    output("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "other.gif", "--policy", "tagger=random", "--policy", "runner=random")
+    output("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "two.gif", "--beside", "random")
+    one, other, two = [[np.array(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(tmp_path / f"{name}.gif"))]
+                       for name in ("one", "other", "two")]
+    assert len(two) == max(len(one), len(other)) and two[0].shape[1] == 2 * one[0].shape[1]
+    for t, frame in enumerate(two):
+        for half, alone in zip(np.hsplit(frame, 2), (one, other)):
+            assert np.abs(half.astype(int) - alone[min(t, len(alone) - 1)]).mean() < 1, t  # palettes differ a little
+
+
 def test_an_mp4_has_all_episodes(ffmpeg, tag_run, tmp_path):
     _, rollout = play(tag_run, tmp_path / "tag.mp4", "--episodes", 2)
     reader = imageio_ffmpeg.read_frames(str(tmp_path / "tag.mp4"))

@@ -1,6 +1,7 @@
 """The page of `wdtrain play` in headless Chromium: light and dark, desktop and phone, by mouse and by keyboard,
 without an error and without a request. It shows the numbers that the JSON has."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from cli.program import output
@@ -55,12 +57,13 @@ def opened(browser, runs):
     """Opens a page; afterwards there must have been no error and no request."""
     troubles = []
 
-    def open_page(game, width=1280, height=900, dark=False, touch=False, out=None, arguments=()):
+    def open_page(game, width=1280, height=900, dark=False, touch=False, out=None, arguments=(), moves=False):
         file, rollout = runs(game)
         if out:
             file = file.with_name(out)
             output("play", file.parent, "--device", "cpu", "--out", file, *arguments)
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch)
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch,
+                                      reduced_motion="no-preference" if moves else "reduce")
         page = context.new_page()
         page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -137,10 +140,85 @@ def test_the_keyboard_is_enough(opened):
     page.keyboard.press(" ")
     assert page.inner_text("#play") == "Pause"
     reached = set()
-    for _ in range(14):  # every control can be reached
+    for _ in range(18):  # every control can be reached
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id"))
-    assert {"world", "scrub", "play", "back", "next", "speed", "episode", "trails", "ids"} <= reached
+    assert {"world", "scrub", "play", "back", "next", "speed", "episode", "beside", "trails", "ids", "loop", "panel", "full"} <= reached
+
+
+def test_it_plays_by_itself_and_again_if_it_loops(opened):
+    page, rollout = opened("simple_spread", moves=True)
+    page.wait_for_function("frame > 1")
+    page.keyboard.press("l")
+    page.evaluate("setSpeed(SPEEDS.length - 1)")
+    page.wait_for_function("frame >= lastFrame()")
+    page.wait_for_function("playing && frame < lastFrame()")
+
+
+def test_the_world_fills_the_window(opened):
+    page, _ = opened("tag_continuous", 1280, 800)
+    area = "[...document.querySelectorAll('.world')].reduce((sum, c) => sum + c.clientWidth * c.clientHeight, 0) / innerWidth / innerHeight"
+    assert page.evaluate(area) >= 0.6 and page.evaluate("document.documentElement.scrollHeight") <= 800
+    page.keyboard.press("p")
+    assert page.evaluate(area) >= 0.8 and page.is_hidden("aside")
+    page.keyboard.press("f")
+    page.wait_for_function("document.fullscreenElement === $('stage')")
+    page.keyboard.press("f")
+    page.wait_for_function("document.fullscreenElement === null")
+
+
+@pytest.mark.parametrize("width, height", [(1280, 800), (400, 800)])
+def test_trained_beside_random(opened, width, height):
+    page, rollout = opened("tag_continuous", width, height, out="beside.html", arguments=["--beside", "random", "--episodes", 2])
+    assert page.evaluate("rollout.beside && rollout.episodes.map(e => e.players.tagger)") == ["trained", "trained", "random", "random"]
+    first = page.evaluate("panes.map(pane => [pane.episode.players.runner, valueOf(pane.episode, shapes[0].x, 0, 3)])")
+    assert [player for player, _ in first] == ["trained", "random"] and first[0][1] == pytest.approx(first[1][1], abs=1e-3), "the same start"
+    assert inked(page) > 0.001 and inked(page, "world-2") > 0.001
+    boxes = [page.locator(f"#{name}").bounding_box() for name in ("world", "world-2")]
+    assert (boxes[0]["y"] == boxes[1]["y"]) == (width > 820) and boxes[0]["width"] == boxes[1]["width"]
+    page.keyboard.press("e")  # its partner comes along
+    assert page.evaluate("[$('episode').value, $('beside').value]") == ["1", "3"]
+    page.keyboard.press("End")
+    assert page.locator("figcaption").nth(1).inner_text().startswith("random: ")
+    x, y = page.evaluate("[panes[1].places[2].x, panes[1].places[2].y]")
+    page.mouse.click(boxes[1]["x"] + x, boxes[1]["y"] + y)
+    assert "random" in page.inner_text("#agent h2"), "numbers are those of the world that was clicked"
+    page.keyboard.press("b")
+    assert page.evaluate("panes.length") == 1 and page.locator(".world").count() == 1
+
+
+def test_the_page_of_many_agents_is_below_a_megabyte(opened, runs, tmp_path):
+    output("--env", "tag_continuous", "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run")
+    output("play", tmp_path / "run", "--device", "cpu")
+    page = tmp_path / "run" / "rollout.html"
+    assert page.stat().st_size < 1e6
+    assert json.loads(re.search(r'id="rollout">(.*?)</script>', page.read_text())[1])["episodes"][0]["roles"]["runner"]["probability"]["width"] % 42 == 0
+
+
+# Machado et al. 2009: what people with dichromacy see of linear sRGB; and OKLab (Ottosson 2020), whose unit here is a hundredth.
+SIGHTS = ["1 0 0 0 1 0 0 0 1", "0.152286 1.052583 -0.204868 0.114503 0.786281 0.099216 -0.003882 -0.048116 1.051998",
+          "0.367322 0.860646 -0.227968 0.280085 0.672501 0.047413 -0.011820 0.042940 0.968881",
+          "1.255528 -0.076749 -0.178779 -0.078411 0.930809 0.147602 0.004733 0.691367 0.303900"]
+CONES = "0.4122214708 0.5363325363 0.0514459929 0.2119034982 0.6806995451 0.1073969566 0.0883024619 0.2817188376 0.6299787005"
+LAB = "0.2104542553 0.7936177850 -0.0040720468 1.9779984951 -2.4285922050 0.4505937099 0.0259040371 0.7827717662 -0.8086757660"
+
+
+def difference(one, other, sight):
+    matrix = lambda text: np.array(text.split(), float).reshape(3, 3)
+    linear = lambda color: ((np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255 + 0.055) / 1.055) ** 2.4
+    seen = lambda color: matrix(LAB) @ np.cbrt(matrix(CONES) @ np.clip(matrix(sight) @ linear(color), 0, 1))
+    return 100 * np.linalg.norm(seen(one) - seen(other))
+
+
+def test_color_blind_people_tell_roles_apart(opened):
+    page, _ = opened("cartpole")
+    colors = page.evaluate("COLORS")
+    assert min(difference(one, other, sight) for one, other in itertools.combinations(colors, 2) for sight in SIGHTS) >= 9
+    assert difference("#cf222e", "#1a7f37", SIGHTS[2]) < 9, "a red and a green"
+    movie = re.search(r"kRoles\[\] = (.*?);", (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "src/play/movie.cpp").read_text(), re.S)[1]
+    assert ["#{:02x}{:02x}{:02x}".format(*map(int, color)) for color in re.findall(r"(\d+), +(\d+), +(\d+)", movie)] == colors
+    report = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "src/run_report/page.js").read_text()
+    assert re.findall(r"'(#\w{6})'", re.search(r"const COLORS = (.*?);", report, re.S)[1]) == colors
 
 
 @pytest.mark.parametrize("width", [320, 480])
@@ -186,8 +264,7 @@ def test_agents_that_enter_and_leave_are_events(opened):
     events = page.evaluate("""() => {
         const unpacked = unpack, runners = rollout.episodes[0].roles.runner.in_game;
         window.unpack = (bytes, series) => series === runners ? (f, i) => i !== 1 || (f >= 2 && f < 5) ? 1 : 0 : unpacked(bytes, series);
-        load(0);
-        return episode.events.map(event => [event.f, event.text]);
+        return load(0).events.map(event => [event.f, event.text]);
     }""")
     assert [[f, text.split(" ", 1)[1].split(" ", 1)[1]] for f, text in events] == [[2, "enters the game"], [5, "leaves the game"]], events
 
@@ -207,7 +284,7 @@ def test_the_axis_of_a_chart_has_room_for_its_numbers(opened):
 
 def test_an_agent_is_selected_by_a_touch(opened):
     page, rollout = opened("tag_continuous", 390, 844, touch=True)
-    x, y = page.evaluate("[places[3].x, places[3].y]")
+    x, y = page.evaluate("[panes[0].places[3].x, panes[0].places[3].y]")
     box = page.locator("#world").bounding_box()
     page.touchscreen.tap(box["x"] + x, box["y"] + y)
     assert page.evaluate("selected !== null")
@@ -227,7 +304,7 @@ def test_an_array_is_scenery_and_is_listed(browser, tmp_path, landmarks):
     page.wait_for_function("document.title !== 'rollout'")
     # The color at a place of the world, and of scenery.
     color = """([x, y]) => { const r = window.devicePixelRatio || 1, c = document.getElementById('world').getContext('2d');
-        return Array.from(c.getImageData(Math.round(toPixels.x(x) * r), Math.round(toPixels.y(y) * r), 1, 1).data); }"""
+        return Array.from(c.getImageData(Math.round(panes[0].toPixels.x(x) * r), Math.round(panes[0].toPixels.y(y) * r), 1, 1).data); }"""
     soft = page.evaluate("""() => { const c = document.createElement('canvas').getContext('2d');
         c.fillStyle = css('--soft'); c.fillRect(0, 0, 1, 1); return Array.from(c.getImageData(0, 0, 1, 1).data); }""")
     drawn = [page.evaluate(color, [-1 + i / 4, 1.25]) == soft for i in range(9)]

@@ -132,6 +132,31 @@ def test_values_are_shown_under_the_pointer_and_dragging_zooms(opened):
     assert page.evaluate("chart.xAxisRange()") == whole
 
 
+def test_every_metric_has_a_panel(opened):
+    page = opened()
+    names = page.evaluate("report.metrics.map(each => each.name)")
+    panels = page.locator(".panel")
+    assert sorted(panels.locator("button").all_text_contents()) == sorted(names) and page.locator("#panels h3").all_inner_texts() == ["shared"]
+    assert page.locator("#panels > .panels .panel button").all_inner_texts() == ["shared/recent_return", "shared/entropy"], "what everybody looks at first"
+    first = page.locator(".panel").first
+    first.scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('.panel').chart")
+    colors = page.evaluate("[chart.getColors(), document.querySelector('.panel').chart.getColors()]")
+    assert colors[0] == colors[1] and len(colors[0]) == 2, "a group has one color"
+    last = [text.strip() for text in page.locator("#legend output").all_inner_texts()]
+    assert first.locator("p").inner_text().split() == " ".join(last).split()
+    box = first.locator(".plot").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert first.locator("p").inner_text().startswith("At ") and " steps: " in first.locator("p").inner_text()
+    page.locator("#legend input").first.uncheck()
+    assert page.evaluate("document.querySelector('.panel').chart.visibility()") == [False, True]
+    page.locator(".panel button", has_text="entropy").click()
+    assert page.evaluate("metric.name") == "shared/entropy"
+    assert not page.evaluate("!!document.querySelector('details .panel').chart"), "of a closed list nothing is drawn"
+    page.click("#panels summary")
+    page.wait_for_function("document.querySelector('details .panel').chart")
+
+
 def test_the_keyboard_is_enough(opened):
     page = opened()
     page.keyboard.press("[")
