@@ -76,6 +76,20 @@ Override parse_setting(const std::string& text) {
                               : "it takes env.KEY, trainer.precision and trainer.observations"));
 }
 
+// The folder of policies that come with wd.
+std::string find_pretrained(const std::string& name) {
+  std::set<std::string> known;
+  for (const std::filesystem::path& configs : config_folders()) {
+    std::error_code missing;
+    for (const auto& entry : std::filesystem::directory_iterator(configs / "pretrained", missing)) {
+      if (entry.path().filename() == name) return entry.path().string();
+      known.insert(entry.path().filename().string());
+    }
+  }
+  throw UsageError(concat("--pretrained ", name, ": wd has no trained policies of it",
+                          suggestion(name, {known.begin(), known.end()})));
+}
+
 }  // namespace
 
 Starts parse_starts(const std::string& word, const EnvSettings& env) {
@@ -92,6 +106,7 @@ void MatchOptions::add_to(Arguments& arguments) {
   arguments.word("RUN", word_, "folder of a run, or of one of its checkpoints; latest: the newest below runs",
                  "RUN|CHECKPOINT");
   arguments.option("-r,--run", option_, "RUN|CHECKPOINT", "the same");
+  arguments.option("--pretrained", pretrained, "ENV", "policies of this environment that come with wd");
   arguments.flag("--greedy", greedy_, "trained players take their most likely action");
   arguments.number("--seed", seed_, TrainerSettings::kSeeds, "INT",
                    "seed of the episodes, different from all of training (1)");
@@ -111,10 +126,16 @@ void MatchOptions::add_to(Arguments& arguments) {
 }
 
 void MatchOptions::need_run(const std::string& command) {
-  if (!word_.empty() && !option_.empty())
-    throw UsageError(concat(command, " plays one run: give ", word_, " or --run ", option_));
-  run = one_run(word_.empty() ? option_ : word_);
-  if (run.empty()) throw UsageError(command + " needs RUN, a run's folder or a checkpoint's");
+  std::string given;
+  for (const std::string& one : {word_, option_.empty() ? "" : "--run " + option_,
+                                 pretrained.empty() ? "" : "--pretrained " + pretrained}) {
+    if (!one.empty() && !given.empty())
+      throw UsageError(concat(command, " plays one run: give ", given, " or ", one));
+    given += one;
+  }
+  run = pretrained.empty() ? one_run(word_.empty() ? option_ : word_) : find_pretrained(pretrained);
+  if (run.empty())
+    throw UsageError(command + " needs RUN, a run's folder or a checkpoint's, or --pretrained ENV");
 }
 
 ConfigSources sources_of_own_run(const std::string& run) {

@@ -29,6 +29,7 @@ class MatchOptions {
   Match beside(const Experiment& setup, const std::vector<GameSide>& sides, const std::string& player) const;
 
   std::string run;
+  std::string pretrained;  // the environment whose policies come with wd; empty: a run of the user
 
  private:
   std::string word_, option_, starts_, device_ = "auto", threads_;

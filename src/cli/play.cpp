@@ -30,6 +30,7 @@ bool is_json(const std::string& out) { return out == "-" || out.ends_with(".json
 std::string output_of(const PlayOptions& options) {
   if (options.frames_per_second != 0 && !is_movie(options.out))
     throw UsageError("--fps belongs to a movie: --out must end in .gif or .mp4");
+  if (options.out.empty() && !options.match.pretrained.empty()) return options.match.pretrained + ".html";
   if (options.out.empty())
     return is_checkpoint(options.match.run)
                ? "rollout.html"
@@ -106,7 +107,7 @@ int play(const CommandLine& line) {
                    "checkpoint), and show them beside each other");
   arguments.option("-o,--out", options.out, "FILE",
                    "page (.html), movie (.gif, .mp4) or numbers (.json; "
-                   "- is stdout) to write (RUN/rollout.html)");
+                   "- is stdout) to write (RUN/rollout.html; ENV.html if pretrained)");
   arguments.number("--fps", options.frames_per_second, {1, 120}, "INT", "steps per second of a movie (20)");
   bool opens = false;
   arguments.flag("--open", opens, "show the page or movie: in $BROWSER, or by xdg-open or open");

@@ -17,13 +17,14 @@ const std::vector<Shorthand> kShorthands = {
     {"--max_seconds", "trainer.max_seconds"},
     {"--stop_return", "trainer.stop_return"},
     {"--run_dir", "saving.run_dir"},
+    {"--log_every", "saving.metrics_log_freq"},
 };
 
 // Titles of --help.
 const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
     {"Run",
      {"--help", "ENV", "--env", "--config", "--algorithm", "--set", "--resume", "--allow_drift",
-      "--warm_start", "--run_dir", "--trust", "--quiet", "--print_config"}},
+      "--warm_start", "--run_dir", "--log_every", "--trust", "--quiet", "--print_config"}},
     {"Training",
      {"--seed", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds", "--stop_return"}},
     {"Machine", {"--device", "--threads", "--auto_scale", "--strict_device", "--profile"}},

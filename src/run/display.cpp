@@ -41,6 +41,26 @@ std::string return_text(const Progress& progress) {
   return text;
 }
 
+// "[=====---------------] 25 %".
+std::string bar(double share) {
+  constexpr double kCells = 20.0;
+  const auto done = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kCells);
+  return concat('[', std::string(done, '='), std::string(static_cast<std::size_t>(kCells) - done, '-'),
+                report::format_number("] %.0f %%", 100.0 * std::clamp(share, 0.0, 1.0)));
+}
+
+// The bar in green, all below the first line but policies in gray.
+void color(std::vector<std::string>& lines) {
+  std::string& first = lines.front();
+  if (const std::size_t begin = first.find("[="); begin != std::string::npos) {
+    const std::size_t end = first.find_first_not_of('=', begin + 1);
+    first = concat(first.substr(0, begin + 1), "\x1b[32m", first.substr(begin + 1, end - begin - 1),
+                   "\x1b[0m", first.substr(end));
+  }
+  for (std::size_t k = 1; k < lines.size(); ++k)
+    if (k == 1 || lines[k].starts_with("  time: ")) lines[k] = concat("\x1b[2m", lines[k], "\x1b[0m");
+}
+
 }  // namespace
 
 std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
@@ -59,7 +79,10 @@ std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
 }
 
 Display::Display(const DisplayOptions& options)
-    : options_(options), out_(options.descriptor, kMaxWaiting), live_(is_live_terminal(options.descriptor)) {}
+    : options_(options),
+      out_(options.descriptor, kMaxWaiting),
+      live_(is_live_terminal(options.descriptor)),
+      colored_(shows_colours(options.descriptor)) {}
 
 void Display::show(const Progress& progress) {
   if (live_ && line_open_ && progress.wall_s - drawn_at_s_ < kRedrawSeconds) return;
@@ -93,8 +116,10 @@ void Display::draw(const Progress& progress, bool ended) {
   if (!ended && !progress.last && std::isfinite(left))
     fields.push_back({(by_time ? "stops in " : "eta ") + report::format_duration(left), 1});
   fields.push_back(
-      {report::format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
+      {report::format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 6});
 
+  if (live_ && std::isfinite(left) && progress.wall_s > 0.0)
+    fields.insert(fields.begin(), {bar(progress.wall_s / (progress.wall_s + left)), 5});
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
   out_.flush();
   if (!out_.is_empty()) return;  // a stopped terminal gets no more than what it showed when it stopped
@@ -125,6 +150,7 @@ std::vector<std::string> Display::live_lines(std::vector<DisplayField> fields,
   if (!lines.empty())
     std::erase_if(fields, [](const DisplayField& field) { return field.text.starts_with(kReturn); });
   lines.insert(lines.begin(), fit_line(std::move(fields), columns));
+  if (colored_) color(lines);
   return lines;
 }
 

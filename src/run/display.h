@@ -1,5 +1,5 @@
-// display.h: training progress on stdout: a line redrawn in place on a terminal, with a table of the policies
-// below it on a wide one, otherwise one line per interval.
+// display.h: training progress on stdout: a bar and a line redrawn in place on a terminal, in color unless
+// NO_COLOR is set, with a table of the policies below it on a wide one; otherwise one line per interval.
 #pragma once
 
 #include "src/base/outlet.h"
@@ -47,7 +47,7 @@ class Display {
 
   DisplayOptions options_;
   Outlet out_;
-  bool live_;
+  bool live_, colored_;
   bool line_open_ = false;
   std::optional<MetricsRow> row_;
   double drawn_at_s_ = -1.0;

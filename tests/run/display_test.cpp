@@ -79,6 +79,7 @@ void open_terminal(Ends& ends, unsigned short columns, unsigned short rows = 24)
   ends.write_end = ::open(::ptsname(ends.read_end), O_RDWR | O_NOCTTY);
   set_columns(ends, columns, rows);
   ::setenv("TERM", "xterm", 1);
+  ::setenv("NO_COLOR", "1", 1);
 }
 
 TEST(Display, OnePlainLineAnInterval) {
@@ -112,11 +113,11 @@ TEST(Display, SaysWhenTheTimeEndsBeforeTheSteps) {
 
 TEST(Display, RedrawsInPlace) {
   Ends ends;
-  open_terminal(ends, 120);
+  open_terminal(ends, 160);
   Display display({.max_seconds = 100.0, .descriptor = ends.write_end});
   display.show(progress_at(1));
   const std::string first = ends.text();
-  EXPECT_THAT(first, StartsWith("\r \x1b[J\riteration 1 | 10.0k steps | "));
+  EXPECT_THAT(first, StartsWith("\r \x1b[J\r[--------------------] 1 % | iteration 1 | 10.0k steps | "));
   EXPECT_THAT(first, HasSubstr("stops in 1m39s"));
   EXPECT_THAT(first, Not(HasSubstr("\n")));
   Progress soon = progress_at(1);
@@ -126,7 +127,7 @@ TEST(Display, RedrawsInPlace) {
   EXPECT_EQ(ends.text(), "") << "at most ten times a second";
   display.end(soon);
   EXPECT_THAT(ends.text(),
-              testing::AllOf(StartsWith("\r \x1b[J\riteration 2"), EndsWith("\n"), Not(HasSubstr("eta"))));
+              testing::AllOf(HasSubstr(" | iteration 2"), EndsWith("\n"), Not(HasSubstr("eta"))));
 }
 
 TEST(Display, MakesRoomForATable) {
@@ -191,6 +192,22 @@ TEST(Display, AWideTerminalShowsATable) {
   display.end(progress_at(3));
   EXPECT_THAT(ends.text(),
               testing::AllOf(StartsWith("\r \x1b[J\riteration 3"), EndsWith("time: update 100 %\r\n")));
+}
+
+TEST(Display, ColorsTheBarAndWhatIsLessImportant) {
+  Ends ends;
+  open_terminal(ends, 120);
+  ::unsetenv("NO_COLOR");
+  Display display({.total_steps = 40'000, .descriptor = ends.write_end});
+  display.measured(row_at(1));
+  display.show(progress_at(1));
+  const std::string first = ends.text();
+  EXPECT_THAT(first, HasSubstr("\r[\x1b[32m=====\x1b[0m---------------] 25 % | iteration 1"));
+  EXPECT_THAT(first, HasSubstr("\r\n\x1b[2m  policy    return"));
+  EXPECT_THAT(first, HasSubstr("\r\n  tagger    12.306"));
+  EXPECT_THAT(first, EndsWith("\r\n\x1b[2m  time: update 100 %\x1b[0m\r\x1b[4A"));
+  display.end(progress_at(4));
+  EXPECT_THAT(ends.text(), HasSubstr("[\x1b[32m====================\x1b[0m] 100 % | iteration 4"));
 }
 
 TEST(Display, TheTableFitsAnUsualTerminal) {
