@@ -20,6 +20,9 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from xml.etree import ElementTree
+
+from comments import filtered
 
 SITE = pathlib.Path(__file__).resolve().parent
 ROOT = SITE.parent.parent
@@ -59,7 +62,8 @@ class Stage:
         page = f"files/{path.rstrip('/')}{'/index' if (ROOT / path).is_dir() else ''}.md"
         if path not in self.files:
             self.files[path] = page
-            self.write(page, self.listing(path, page) if (ROOT / path).is_dir() else self.source(path))
+            # orphan: not in the menu, which Furo makes anew for every page
+            self.write(page, "---\norphan: true\n---\n" + (self.listing(path, page) if (ROOT / path).is_dir() else self.source(path)))
         return page
 
     def listing(self, path, page):
@@ -127,19 +131,25 @@ def environments(program):
 # --- C++ and Python -------------------------------------------------------------------------------------------
 
 
-def doxygen(xml):
+def doxygen(name, xml):
+    """Reads one header, which is quicker for Breathe than all at once. Returns its namespaces and its macros."""
+    xml.mkdir(parents=True)
+    source = xml / posixpath.basename(name)
+    source.write_text("\n".join(filtered((ROOT / "include" / name).read_text().splitlines())) + "\n")
     settings = {
-        "INPUT": ROOT / "include" / "wd", "FILE_PATTERNS": "*.h", "RECURSIVE": "YES", "STRIP_FROM_PATH": ROOT / "include",
-        "EXCLUDE": f"{ROOT}/include/wd/detail {ROOT}/include/wd/emulator", "GENERATE_HTML": "NO", "GENERATE_LATEX": "NO",
-        "GENERATE_XML": "YES", "XML_OUTPUT": xml, "XML_PROGRAMLISTING": "NO", "QUIET": "YES", "WARN_IF_UNDOCUMENTED": "NO",
-        "EXTRACT_ALL": "YES", "EXTRACT_STATIC": "YES", "HIDE_IN_BODY_DOCS": "YES", "MARKDOWN_SUPPORT": "NO", "AUTOLINK_SUPPORT": "NO",
-        "INPUT_FILTER": f'"{sys.executable} {SITE}/comments.py"', "MACRO_EXPANSION": "YES", "EXPAND_ONLY_PREDEF": "YES",
-        "PREDEFINED": "WD_FN= WD_INLINE= WD_FLATTEN=", "EXCLUDE_SYMBOLS": "wd::detail*",
+        "INPUT": source, "XML_OUTPUT": xml, "GENERATE_XML": "YES", "GENERATE_HTML": "NO",
+        "GENERATE_LATEX": "NO", "XML_PROGRAMLISTING": "NO", "QUIET": "YES", "WARN_IF_UNDOCUMENTED": "NO", "EXTRACT_ALL": "YES", "EXTRACT_STATIC": "YES",
+        "HIDE_IN_BODY_DOCS": "YES", "MARKDOWN_SUPPORT": "NO", "AUTOLINK_SUPPORT": "NO", "MACRO_EXPANSION": "YES", "EXPAND_ONLY_PREDEF": "YES",
+        "PREDEFINED": "WD_FN= WD_INLINE= WD_FLATTEN=", "EXCLUDE_SYMBOLS": "wd::detail* c10d*",
     }
-    text = "".join(f"{name} = {value}\n" for name, value in settings.items())
+    text = "".join(f"{key} = {value}\n" for key, value in settings.items())
     done = subprocess.run(["doxygen", "-"], input=text, capture_output=True, text=True)
     if done.returncode or done.stderr.strip():
         raise SystemExit(f"doxygen: {done.stderr}")
+    compounds = ElementTree.parse(xml / "index.xml").findall("compound")
+    spaces = [each.findtext("name") for each in compounds if each.get("kind") == "namespace"]
+    macros = [each.findtext("name") for each in ElementTree.parse(xml / "index.xml").iterfind("compound[@kind='file']/member[@kind='define']")]
+    return [space for space in spaces if space.startswith("wd") and "detail" not in space], list(dict.fromkeys(macros))
 
 
 def plain(text):
@@ -149,26 +159,32 @@ def plain(text):
     return "".join(parts)
 
 
-def header(name):
+def header(stage, name, work):
     """The page of a header: the comment at its head, and its declarations."""
     lines = (ROOT / "include" / name).read_text().splitlines()
     head = [line[2:] for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))]]
-    head[0] = head[0].split(": ", 1)[-1]
+    first = head[0].split(": ", 1)[-1]
+    head[0] = first[0].upper() + first[1:]
     text = ""
     for code, lines in itertools.groupby(head, lambda line: line.startswith("   ")):
         part = textwrap.dedent("\n".join(lines))
         language = "cpp" if re.search("{$", part, re.M) else "none"
         text += f"\n```{language}\n{part}\n```\n\n" if code else f"{plain(part)}\n"
-    return f"# {name}\n\n{text}\n```{{eval-rst}}\n.. doxygenfile:: {posixpath.basename(name)}\n```\n"
+    project = name.removesuffix(".h").replace("/", "_")
+    spaces, macros = doxygen(name, work / project)
+    directives = [f".. doxygennamespace:: {space}\n   :project: {project}\n   :members:\n   :content-only:\n" for space in spaces]
+    directives += [f".. doxygendefine:: {macro}\n   :project: {project}\n" for macro in macros]
+    source = relative(stage.page_of(f"include/{name}"), f"reference/cpp/{name}.md")
+    return f"# {name}\n\n{text}\n[The header]({source})\n\n```{{eval-rst}}\n" + "\n".join(directives) + "```\n"
 
 
-def cpp(stage):
+def cpp(stage, work):
     listed = (ROOT / "docs" / "headers.md").read_text()
     text = "# C++\n\nThe public headers, in the order of [their guide](../headers.md).\n"
     for section in ("For environments", "For learning"):
         names = re.findall(r"`(wd/[\w/]+\.h)`", listed.split(f"## {section}\n")[1].split("\n## ")[0])
         for name in names:
-            stage.write(f"reference/cpp/{name}.md", header(name))
+            stage.write(f"reference/cpp/{name}.md", header(stage, name, work))
         text += f"\n## {section}\n\n" + toctree(f"cpp/{name}" for name in names)
     stage.write("reference/cpp.md", text)
 
@@ -190,7 +206,7 @@ def llms(stage):
     """The guides in one file, in the order of the site: what index.md lists up to the reference."""
     index = (ROOT / "docs" / "index.md").read_text()
     pages = []
-    for name in re.findall(r"^([\w/*-]+)$", "".join(re.findall(r"```\{toctree\}(.*?)```", index.split("## Decisions")[0], re.S)), re.M):
+    for name in re.findall(r"^(?:[^:<\n]*<)?([\w/*-]+)>?$", "".join(re.findall(r"```\{toctree\}(.*?)```", index.split(":caption: Decisions")[0], re.S)), re.M):
         pages += sorted(stage.folder.glob(f"{name}.md"))
     pages = [page for page in pages if not page.relative_to(stage.folder).parts[0] in ("reference", "files", "gallery")]
     return "\n\n".join(f"<!-- {page.relative_to(stage.folder)} -->\n\n{page.read_text()}" for page in pages)
@@ -209,7 +225,7 @@ def build(out, program):
     stage.write("reference/commands.md", commands(program))
     stage.write("reference/games.md", environments(program))
     stage.write("reference/python.md", python())
-    cpp(stage)
+    cpp(stage, work / "xml")
     for path in [*OWN, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("**/*.md") if SITE not in path.parents)]:
         stage.copy(path)
     if (SITE / "gallery.py").exists():
@@ -219,9 +235,8 @@ def build(out, program):
         gallery.write(stage.folder, program)
     index = (stage.folder / "index.md").read_text()  # its toctrees may name pages that are not there, with a *
     stage.write("index.md", re.sub(r"^[\w/]+\*$\n", lambda line: line[0] if list(stage.folder.glob(f"{line[0].strip()}.md")) else "", index, flags=re.M))
-    stage.write("files/index.md", "# Files\n\nFiles of the repository that pages of this site link to.\n\n"
-                + toctree(relative(page, "files/index.md") for page in sorted(stage.files.values())))
-    doxygen(work / "xml")
+    listed = "".join(f"- [{path}]({relative(page, 'files/index.md')})\n" for path, page in sorted(stage.files.items()))
+    stage.write("files/index.md", f"# Files\n\nFiles of the repository that pages of this site link to.\n\n{listed}")
     version = said(program, "--version").split()[-1]
     environment = {**os.environ, "WD_SITE": json.dumps({"version": version, "xml": str(work / "xml")}),
                    "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1"}

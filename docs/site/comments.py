@@ -1,8 +1,7 @@
-"""comments.py: Doxygen's input filter. Makes documentation of the comments of a header: those in front of a declaration, and
+"""comments.py: what Doxygen reads of a header. Makes documentation of the comments of a header: those in front of a declaration, and
 those after one on its line. The comment at a header's head is left out: build.py has it on the page already."""
 
 import re
-import sys
 
 
 def escaped(text):
@@ -25,6 +24,7 @@ def documented(block):
 
 
 def filtered(lines):
+    """The lines of a header with comments in Doxygen's form."""
     start = next((i for i, line in enumerate(lines) if not line.startswith("//")), len(lines))
     block = []
     for line in lines[start:]:
@@ -36,8 +36,3 @@ def filtered(lines):
         block = []
         after = re.match(r"(.*[;,{)]|\s*\w+)(\s+)// (.*)", line)
         yield f"{after[1]}{after[2]}///< {escaped(after[3])}" if after and not after[1].rstrip().endswith("{") else line
-
-
-if __name__ == "__main__":
-    with open(sys.argv[1]) as header:
-        print("\n".join(filtered(header.read().splitlines())))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 
 site = json.loads(os.environ["WD_SITE"])  # root, version, xml
@@ -12,6 +13,7 @@ html_title = f"wd {site['version']}"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "breathe"]
 exclude_patterns = []
 highlight_language = "none"
+smartquotes = False  # options have two dashes
 pygments_style, pygments_dark_style = "tango", "monokai"
 
 myst_enable_extensions = ["colon_fence"]
@@ -24,9 +26,9 @@ autodoc_typehints = "signature"
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 100
 add_module_names = False
+toc_object_entries = False  # would triple the time, because every page has the menu
 
-breathe_projects = {"wd": site["xml"]}
-breathe_default_project = "wd"
+breathe_projects = {folder.name: str(folder) for folder in pathlib.Path(site["xml"]).iterdir()}  # one of each header
 cpp_maximum_signature_line_length = 100
 cpp_id_attributes = ["WD_FN", "WD_INLINE", "WD_FLATTEN"]
 
@@ -47,17 +49,16 @@ def docstring(app, what, name, obj, options, lines):
     """Makes reStructuredText of a docstring, which is plain text: `code`, and arguments as `name: text`."""
     text, listed = [], False
     for line in lines:
-        if not line.startswith(">>>"):
-            line = re.sub("`+([^`]+)`+", r"``\1``", re.sub(r"([*_|\\])", r"\\\1", line) if "`" not in line else line)
         argument = re.match(r"(\w+): ", line)
-        if argument and not listed:
-            text.append("")
+        if listed != (bool(argument) or (listed and line.startswith("    "))):
+            text.append("")  # around a list
+            listed = not listed
+        parts = re.split("`+([^`]+)`+", line)
+        parts[::2] = [part if line.startswith(">>>") else re.sub(r"([*_|\\])", r"\\\1", part) for part in parts[::2]]
+        parts[1::2] = [f"``{code}``" for code in parts[1::2]]
+        line = "".join(parts)
         if argument:
-            line = f"- **{argument[1]}**: {line[argument.end():]}"
-        elif listed and not line.startswith("    "):
-            text.append("")
-            listed = False
-        listed = listed or bool(argument)
+            line = f"- **{argument[1]}**: {line.split(': ', 1)[1]}"
         text.append(re.sub("^    ", "  ", line) if listed else line)
     lines[:] = text
 
