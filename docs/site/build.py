@@ -133,11 +133,11 @@ def environments(program):
 
 def doxygen(name, xml):
     """Reads one header, which is quicker for Breathe than all at once. Returns its namespaces and its macros."""
-    xml.mkdir(parents=True)
-    source = xml / posixpath.basename(name)
+    source = xml / "include" / name
+    source.parent.mkdir(parents=True)
     source.write_text("\n".join(filtered((ROOT / "include" / name).read_text().splitlines())) + "\n")
     settings = {
-        "INPUT": source, "XML_OUTPUT": xml, "GENERATE_XML": "YES", "GENERATE_HTML": "NO",
+        "INPUT": source, "STRIP_FROM_INC_PATH": xml / "include", "XML_OUTPUT": xml, "GENERATE_XML": "YES", "GENERATE_HTML": "NO",
         "GENERATE_LATEX": "NO", "XML_PROGRAMLISTING": "NO", "QUIET": "YES", "WARN_IF_UNDOCUMENTED": "NO", "EXTRACT_ALL": "YES", "EXTRACT_STATIC": "YES",
         "HIDE_IN_BODY_DOCS": "YES", "MARKDOWN_SUPPORT": "NO", "AUTOLINK_SUPPORT": "NO", "MACRO_EXPANSION": "YES", "EXPAND_ONLY_PREDEF": "YES",
         "PREDEFINED": "WD_FN= WD_INLINE= WD_FLATTEN=", "EXCLUDE_SYMBOLS": "wd::detail* c10d*",
@@ -159,7 +159,7 @@ def plain(text):
     return "".join(parts)
 
 
-def header(stage, name, work):
+def header(name, work):
     """The page of a header: the comment at its head, and its declarations."""
     lines = (ROOT / "include" / name).read_text().splitlines()
     head = [line[2:] for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))]]
@@ -174,8 +174,7 @@ def header(stage, name, work):
     spaces, macros = doxygen(name, work / project)
     directives = [f".. doxygennamespace:: {space}\n   :project: {project}\n   :members:\n   :content-only:\n" for space in spaces]
     directives += [f".. doxygendefine:: {macro}\n   :project: {project}\n" for macro in macros]
-    source = relative(stage.page_of(f"include/{name}"), f"reference/cpp/{name}.md")
-    return f"# {name}\n\n{text}\n[The header]({source})\n\n```{{eval-rst}}\n" + "\n".join(directives) + "```\n"
+    return f"# {name}\n\n{text}\n```{{eval-rst}}\n" + "\n".join(directives) + "```\n"
 
 
 def cpp(stage, work):
@@ -184,7 +183,7 @@ def cpp(stage, work):
     for section in ("For environments", "For learning"):
         names = re.findall(r"`(wd/[\w/]+\.h)`", listed.split(f"## {section}\n")[1].split("\n## ")[0])
         for name in names:
-            stage.write(f"reference/cpp/{name}.md", header(stage, name, work))
+            stage.write(f"reference/cpp/{name}.md", header(name, work))
         text += f"\n## {section}\n\n" + toctree(f"cpp/{name}" for name in names)
     stage.write("reference/cpp.md", text)
 

@@ -63,5 +63,12 @@ def docstring(app, what, name, obj, options, lines):
     lines[:] = text
 
 
+def menu(app, pagename, templatename, context, doctree):
+    """Shows the menu's lower entries only where the reader is: all of them, on every page, take most of the time of a build."""
+    if whole := context.get("toctree"):
+        context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+
+
 def setup(app):
+    app.connect("html-page-context", menu, priority=400)  # before Furo
     app.connect("autodoc-process-docstring", docstring)
