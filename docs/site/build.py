@@ -62,8 +62,8 @@ class Stage:
         page = f"files/{path.rstrip('/')}{'/index' if (ROOT / path).is_dir() else ''}.md"
         if path not in self.files:
             self.files[path] = page
-            # orphan: not in the menu, which Furo makes anew for every page
-            self.write(page, "---\norphan: true\n---\n" + (self.listing(path, page) if (ROOT / path).is_dir() else self.source(path)))
+            # Not in the menu, which Furo makes anew for every page, and not in the search, where they would hide the guides.
+            self.write(page, "---\norphan: true\nnosearch: true\n---\n" + (self.listing(path, page) if (ROOT / path).is_dir() else self.source(path)))
         return page
 
     def listing(self, path, page):
