@@ -55,6 +55,8 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.setenv("WDTRAIN_PYTHON", sys.executable)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "MPLCONFIGDIR"):
+        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
     return tmp_path / "work"
 
 
