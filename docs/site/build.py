@@ -9,7 +9,6 @@ docs/site/requirements.txt. A warning is an error.
 """
 
 import argparse
-import importlib.util
 import itertools
 import json
 import os
@@ -22,6 +21,7 @@ import sys
 import textwrap
 from xml.etree import ElementTree
 
+import gallery
 from comments import filtered
 
 SITE = pathlib.Path(__file__).resolve().parent
@@ -57,7 +57,7 @@ class Stage:
             return OWN[path]
         if path in FOLDERS:
             return FOLDERS[path]
-        if path.startswith("docs/") and (ROOT / path).is_file():
+        if path.startswith(("docs/gallery/", "docs/reference/")) or (path.startswith("docs/") and (ROOT / path).is_file()):
             return path.removeprefix("docs/")
         page = f"files/{path.rstrip('/')}{'/index' if (ROOT / path).is_dir() else ''}.md"
         if path not in self.files:
@@ -77,8 +77,8 @@ class Stage:
         fence = "`" * max([3] + [len(ticks) + 1 for ticks in re.findall("`+", text)])
         return f"# {path}\n\n{fence}{LANGUAGES.get(pathlib.Path(path).suffix, 'none')}\n{text.rstrip()}\n{fence}\n"
 
-    def copy(self, path):
-        """A Markdown file of the repository. Links that leave docs/ lead to pages of the site."""
+    def copy(self, path, text=None):
+        """A Markdown file of the repository, or this text in its place. Links that leave docs/ lead to pages of the site."""
         page = self.page_of(path)
 
         def linked(match):
@@ -88,7 +88,8 @@ class Stage:
                 return match[0]
             return f"{match[1]}({relative(self.page_of(to), page)}{'#' + anchor if anchor else ''})"
 
-        blocks = re.split(r"(^ *```.*?^ *```$)", (ROOT / path).read_text(), flags=re.M | re.S)
+        blocks = re.split(r"(^ *```.*?^ *```$)", text or (ROOT / path).read_text(), flags=re.M | re.S)
+        blocks[1::2] = [block if re.search(r"^\$ ", block, re.M) else block.replace("```console", "```bash", 1) for block in blocks[1::2]]
         blocks[::2] = [re.sub(r"(\])\(([^)\s]+)\)", linked, text) for text in blocks[::2]]
         self.write(page, "".join(blocks))
 
@@ -227,13 +228,7 @@ def build(out, program):
     cpp(stage, work / "xml")
     for path in [*OWN, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("**/*.md") if SITE not in path.parents)]:
         stage.copy(path)
-    if (SITE / "gallery.py").exists():
-        spec = importlib.util.spec_from_file_location("gallery", SITE / "gallery.py")
-        gallery = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(gallery)
-        gallery.write(stage.folder, program)
-    index = (stage.folder / "index.md").read_text()  # its toctrees may name pages that are not there, with a *
-    stage.write("index.md", re.sub(r"^[\w/]+\*$\n", lambda line: line[0] if list(stage.folder.glob(f"{line[0].strip()}.md")) else "", index, flags=re.M))
+    gallery.write(stage, program)
     listed = "".join(f"- [{path}]({relative(page, 'files/index.md')})\n" for path, page in sorted(stage.files.items()))
     stage.write("files/index.md", f"# Files\n\nFiles of the repository that pages of this site link to.\n\n{listed}")
     version = said(program, "--version").split()[-1]
@@ -244,6 +239,7 @@ def build(out, program):
     failed = subprocess.run(command, env=environment).returncode
     if failed:
         raise SystemExit(failed)
+    shutil.copytree(stage.folder / gallery.PLAYS, out / gallery.PLAYS)
     (out / "llms.txt").write_text(llms(stage))
     shutil.rmtree(work)
 

@@ -121,7 +121,9 @@ int play(const CommandLine& line) {
   const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
   check_place("--out", out);
   const Experiment setup = options.match.load();
-  Rollout rollout = rollout_of(*setup.environment, options.match.run);
+  const std::string& pretrained = options.match.pretrained;
+  Rollout rollout =
+      rollout_of(*setup.environment, pretrained.empty() ? options.match.run : "pretrained " + pretrained);
   if (is_movie(out)) check_movie(rollout, out);
   record(setup, options, rollout);
   const int frames_per_second = options.frames_per_second == 0 ? 20 : options.frames_per_second;

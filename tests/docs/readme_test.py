@@ -14,7 +14,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 DOCUMENTS = [SOURCE / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(SOURCE.glob("docs/**/*.md"))
-FOLLOWED = [*SOURCE.glob("docs/tutorials/*.md"), SOURCE / "docs/coming_from.md"]  # tutorials_test.py runs their blocks
+FOLLOWED = [SOURCE / "README.md", *SOURCE.glob("docs/tutorials/*.md"), SOURCE / "docs/coming_from.md"]  # tutorials_test.py runs their blocks
 FOLDERS = "include|src|kernels|envs|configs|tests|cmake|docs|examples"
 
 
@@ -58,8 +58,12 @@ def test_commands_run(document, tmp_path):
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-def test_the_run_folder_holds_what_the_readme_lists(tmp_path):
-    text = (SOURCE / "README.md").read_text()
+def test_the_front_page_is_one_page():
+    assert len((SOURCE / "README.md").read_text().splitlines()) <= 100
+
+
+def test_the_run_folder_holds_what_the_tour_lists(tmp_path):
+    text = (SOURCE / "docs/tour.md").read_text()
     files = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.M)))
     assert "summary.json" in files
     command = [os.environ["WDTRAIN"], "--env", "cartpole", "--total_steps", "2048", "--quiet", "--run_dir", "run"]

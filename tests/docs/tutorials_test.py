@@ -19,7 +19,7 @@ import pytest
 from docs.readme_test import SOURCE, shortened
 
 TUTORIALS = SOURCE / "docs" / "tutorials"
-PAGES = [page for page in [*sorted(TUTORIALS.glob("*.md")), SOURCE / "docs" / "coming_from.md"] if page.exists()]
+PAGES = [SOURCE / "README.md", *sorted(TUTORIALS.glob("*.md")), SOURCE / "docs" / "coming_from.md"]
 OUTPUT = {"console", "text"}
 BLOCK = re.compile(r"(?:^<!-- (file|from):? (\S+) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
 

@@ -353,7 +353,7 @@ def test_what_is_not_there(folder, use, message):
 def test_the_extras_that_the_documentation_installs():
     extras = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert {"torch>=2.6", "onnx"} <= set(extras["export"])
-    for document in ("README.md", "docs/python.md"):
+    for document in ("docs/tour.md", "docs/python.md"):
         (named,) = re.findall(r"pip install './python\[(.*)\]'", (ROOT / document).read_text())
         assert {"export"} <= set(named.split(",")) <= set(extras)
 
