@@ -192,6 +192,8 @@ class Run:
         need("torch")
         from wdtrain.policy import Policy
 
+        if policy is None and agent is not None and (role := agent.rpartition("_")[0]) in self.policies:
+            policy = role  # PettingZoo's agents of one role are ROLE_0, ROLE_1, ...
         file = self.weights_file(policy)
         made = Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
         if env is not None:

@@ -43,10 +43,12 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   if (!passed) return false;
   const double patience = std::max(options.seconds, kMinPatience);
   const Watchdog watchdog(patience, [&](const std::string& what) {
-    end_now({kEnding,
-             concat(what, ": has not ended for ", patience,
-                    " s; is there an endless loop? (--seconds N waits longer)"),
-             false});
+    end_now(
+        {kEnding,
+         concat(what, ": has not ended for ", patience,
+                " s; is there an endless loop? Or does code between phases read what a phase writes, so that "
+                "threads take different ways? (--seconds N waits longer)"),
+         false});
   });
   on_other_faults([](int signal) {
     end_now({"memory faults",

@@ -113,6 +113,15 @@ StatusView read_view(const fs::path& run) {
       break;
     }
   }
+  // Metrics are written more often than the summary, which a killed run leaves behind.
+  StatusJson& summary = now.record.state.summary;
+  if (number_in(now.row, "iteration") > number_in(summary, "iterations")) {
+    summary.update({{"iterations", now.row["iteration"]},
+                    {"env_steps", now.row["env_steps"]},
+                    {"wall_s", now.row["time/wall_s"]}});
+    for (const std::string& policy : now.record.policies())
+      summary["mean_return"][policy] = now.row[policy + "/recent_return"];
+  }
   now.row_age_s = run_report::age_of(run / "metrics.jsonl");
   now.checkpoint_age_s = run_report::age_of(run / "checkpoints" / "latest" / "manifest.json");
   return now;

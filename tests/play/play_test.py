@@ -176,3 +176,13 @@ def test_the_page_of_a_large_game_is_small(tmp_path):
 def test_wrong_options_are_refused(tag_run, arguments, message):
     done = wdtrain("play", "--run", tag_run, "--device", "cpu", *arguments)
     assert done.returncode == 2 and message in done.stderr
+
+
+def test_an_early_checkpoint_plays_beside_the_run(cartpole_run, tag_run):
+    early = cartpole_run / "checkpoints" / "00000000"
+    both, alone, other = (play(cartpole_run, *arguments) for arguments in (["--beside", early], [], ["--policy", f"cart={early}"]))
+    assert both["beside"] is True and "beside" not in alone
+    assert [both["episodes"][0]] == alone["episodes"] and [both["episodes"][1]] == other["episodes"]
+    assert both["episodes"][0]["state"]["x"][0] == both["episodes"][1]["state"]["x"][0], "the same start"
+    both, other = (play(tag_run, "--episodes", 2, *arguments) for arguments in (["--beside", "scripted"], ["--policy", "tagger=scripted", "--policy", "runner=scripted"]))
+    assert both["episodes"][2:] == other["episodes"] and len(both["episodes"]) == 4

@@ -100,6 +100,17 @@ def test_an_agent_of_several():
     env.close()
 
 
+def test_an_agent_names_its_policy():
+    from mpe2 import simple_speaker_listener_v4
+
+    env = simple_speaker_listener_v4.parallel_env()
+    run = wdtrain.train("pettingzoo:mpe2.simple_speaker_listener_v4", **SMALL)
+    observations, _ = env.reset(seed=1)
+    assert run.policies == ["listener", "speaker"]
+    assert run.policy(env=env, agent="speaker_0").act(observations["speaker_0"]) in range(3)
+    env.close()
+
+
 def test_actions_of_a_batch_go_into_step():
     run = wdtrain.train("cartpole", total_steps=1024, num_envs=8, train_batch_size=512, device="cpu", progress=False)
     policy, env = run.policy("shared"), wdtrain.make("cartpole", num_envs=8)

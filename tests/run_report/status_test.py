@@ -54,6 +54,14 @@ def test_eta_and_percent_of_a_running_run(tmp_path):
     assert found["progress"] == "iteration 100, 10.0k of 100k steps (10.0 %), 2.00k steps/s, ETA 7m30s"  # 90,000 at 200/s, the mean speed
 
 
+def test_a_killed_run_shows_its_last_metrics(tmp_path):
+    run = make_run(tmp_path / "run", {"shared/recent_return": [1.0 * k for k in range(49)]}, status="running", iterations=28, env_steps=2800, wall_s=14.0,
+                   mean_return={"shared": 27.0})
+    found = fields(output("status", run))
+    assert found["status"].startswith("killed: ") and found["progress"].startswith("iteration 49, 4.90k of 100k steps")
+    assert found["return"].endswith(" 48.00") and found["metrics"].startswith("iteration 49, ")
+
+
 def locked(run, *arguments):
     """status of a run that a process uses."""
     with open(run / ".lock", "w") as lock:
