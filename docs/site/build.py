@@ -89,7 +89,7 @@ class Stage:
             return f"{match[1]}({relative(self.page_of(to), page)}{'#' + anchor if anchor else ''})"
 
         blocks = re.split(r"(^ *```.*?^ *```$)", text or (ROOT / path).read_text(), flags=re.M | re.S)
-        blocks[1::2] = [block if re.search(r"^\$ ", block, re.M) else block.replace("```console", "```bash", 1) for block in blocks[1::2]]
+        blocks[1::2] = [block if re.search(r"^\$ ", block, re.M) else block.replace("```console", "```none", 1) for block in blocks[1::2]]
         blocks[::2] = [re.sub(r"(\])\(([^)\s]+)\)", linked, text) for text in blocks[::2]]
         self.write(page, "".join(blocks))
 

@@ -92,7 +92,6 @@ def pages():
 
 def gallery():
     """Each game 30 steps after the start, or at half of a shorter episode."""
-    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     (IMAGES / "gallery").mkdir(exist_ok=True)
@@ -106,9 +105,7 @@ def gallery():
             view.add_style_tag(content="header, aside, #controls { display: none !important } #stage { height: 300px !important; min-height: 0 }")
             view.evaluate("go(Math.min(30, Math.floor(lastFrame() / 2)))")
             view.wait_for_timeout(300)
-            file = IMAGES / "gallery" / f"{run.parent.name}.png"
-            view.screenshot(path=file)
-            Image.open(file).convert("RGB").quantize(32, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, optimize=True)
+            view.screenshot(path=IMAGES / "gallery" / f"{run.parent.name}.png")
         browser.close()
 
 

@@ -19,6 +19,7 @@ namespace drawing {
 // A number in a drawing: a constant, or a state field times `scale` plus `offset`.
 struct Quantity {
   Quantity(double constant) : offset(constant) {}
+  Quantity(int constant) : offset(constant) {}  // 0 alone could also be a null pointer
   Quantity(std::string state_field, double scale = 1.0, double offset = 0.0)
       : field(std::move(state_field)), scale(scale), offset(offset) {}
   Quantity(const char* state_field) : field(state_field) {}

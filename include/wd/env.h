@@ -97,7 +97,7 @@ class PerReplica {
   }
   WD_FN T& get() { return *data_; }
   PerReplica(const PerReplica&) = default;
-  PerReplica& operator=(const PerReplica&) = delete;
+  PerReplica& operator=(const PerReplica&) = delete;  // it would copy the place: write a = b.get()
   PerReplica() = default;
 
  private:

@@ -26,6 +26,8 @@ class Spaces:
     """The observations and actions of an agent of an environment. agent: its name, if the environment is PettingZoo's."""
 
     def __init__(self, env, agent=None):
+        if isinstance(env, type):
+            raise UsageError(f"env is the class {env.__name__}: give an environment, {env.__name__}()")
         observation, action = env.observation_space, env.action_space
         if callable(observation):
             if agent not in env.possible_agents:

@@ -90,8 +90,12 @@ std::string text(const Json& json) {
       for (const auto& [player, match] : matches.items()) add_rows(concat(player, " ", role), match, rows);
     }
   }
-  return concat(json["episodes"].get<int>(), " episodes of ", json["env"].get<std::string>(), ", ",
-                json["starts"] == "fresh" ? "fresh starts" : "starts of the training", "\n", table(rows, 0));
+  return concat(
+      json["episodes"].get<int>(), " episodes of ", json["env"].get<std::string>(), ", ",
+      json["starts"] == "fresh" ? "fresh starts" : "starts of the training", "\n", table(rows, 0),
+      json.contains("compared") && json["compared"].front()["returns"].size() > 1
+          ? "all roles change together: --opponent random plays each trained role against random ones\n"
+          : "");
 }
 
 struct EvalOptions {

@@ -98,8 +98,8 @@ int create(const CommandLine& line) {
                             headers, "\"]\n"));
     wrote += ", and .clangd for editors";
   }
-  print(concat(wrote, "\n\nnext:\n  ", line.program, " train ./", code, "\n  ", line.program,
-               " play latest --open\n  ", line.program, " check --env ./", code, "\n"));
+  print(concat(wrote, "\n\nnext:\n  ", line.program, " check --env ./", code, "\n  ", line.program,
+               " train ./", code, "\n  ", line.program, " play latest --open\n"));
   return 0;
 }
 

@@ -40,7 +40,7 @@ std::string output_of(const PlayOptions& options) {
                    ": must end in .html, .gif, .mp4 or .json, or be - for JSON on stdout");
 }
 
-void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout) {
+void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout, Pictures pictures) {
   Evaluator evaluator(setup.config, *setup.environment, weights_of(options.match.run), setup.device);
   std::vector<Match> matches = options.opponent.empty()
                                    ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
@@ -50,7 +50,20 @@ void record(const Experiment& setup, const PlayOptions& options, Rollout& rollou
   for (Match match : matches) {
     match.episodes = options.episodes;
     match.first_replica = static_cast<std::uint32_t>(options.replica);
-    wd::record(evaluator, match, options.steps, rollout, is_movie(options.out) && rollout.shows_itself);
+    wd::record(evaluator, match, options.steps, rollout, pictures);
+  }
+}
+
+// A movie needs what the environment shows of itself; a page does without it, and says so.
+void record(const Experiment& setup, const PlayOptions& options, const std::string& out, Rollout& rollout) {
+  if (!rollout.shows_itself || is_json(out)) return record(setup, options, rollout, Pictures::kNone);
+  if (is_movie(out)) return record(setup, options, rollout, Pictures::kFull);
+  try {
+    record(setup, options, rollout, Pictures::kSmall);
+  } catch (const std::exception& error) {
+    logging::warn(concat("the page has no pictures: ", error.what()));
+    rollout.episodes.clear();
+    record(setup, options, rollout, Pictures::kNone);
   }
 }
 
@@ -125,7 +138,7 @@ int play(const CommandLine& line) {
   Rollout rollout =
       rollout_of(*setup.environment, pretrained.empty() ? options.match.run : "pretrained " + pretrained);
   if (is_movie(out)) check_movie(rollout, out);
-  record(setup, options, rollout);
+  record(setup, options, out, rollout);
   const int frames_per_second = options.frames_per_second == 0 ? 20 : options.frames_per_second;
   const std::string content = is_movie(out)  ? movie_of(rollout, out, frames_per_second)
                               : is_json(out) ? rollout_json(rollout)
@@ -137,7 +150,11 @@ int play(const CommandLine& line) {
   }
   link_from_report(options.match.run, out);
   if (out != "-")
-    print(concat(summary(rollout), on_one_line(out), " (", (content.size() + 999) / 1000, " kB)",
+    print(concat(summary(rollout),
+                 rollout.beside && rollout.spec.roles.size() > 1
+                     ? "all roles change together; with --policy ROLE=random, that one is random in both\n"
+                     : "",
+                 on_one_line(out), " (", (content.size() + 999) / 1000, " kB)",
                  out.ends_with(".html") && !opens ? ": open it in a browser\n" : "\n"));
   if (opens) open_page(shows, out);
   return 0;

@@ -86,8 +86,10 @@ std::span<const Exclusion> exclusions() {
                 "leave it empty"),
       Exclusion(kReadsOfAgents, {kMixesState, kStateStream}, kMixes,
                 "name streams of replicas only, or take VDN or PQN-VDN"),
-      Exclusion(kReadsOfAgents, {kMixesState, kNoStateStream}, kMixes,
-                "this environment has no stream of replicas (Spec::streams): take VDN or PQN-VDN"),
+      Exclusion(
+          kReadsOfAgents, {kMixesState, kNoStateStream}, kMixes,
+          "this environment has no stream of replicas (Spec::streams; in Python state() and state_space): "
+          "take VDN or PQN-VDN"),
       Exclusion(kCriticBytes, {kMixesState},
                 "the mixer of a team reads numbers, and this is a stream of uint8", "name another stream"),
       Exclusion(kCriticReads, {kDistributions, kJointValue},
@@ -95,8 +97,10 @@ std::span<const Exclusion> exclusions() {
                 "set separate_value: true, or leave it empty"),
       Exclusion(kLocalCritic, {kValuesState, kStateStream}, kOfState,
                 "name a stream of replicas, with separate_value: true, or take IPPO"),
-      Exclusion(kLocalCritic, {kValuesState, kNoStateStream}, kOfState,
-                "this environment has no stream of replicas (Spec::streams): take IPPO"),
+      Exclusion(
+          kLocalCritic, {kValuesState, kNoStateStream}, kOfState,
+          "this environment has no stream of replicas (Spec::streams; in Python state() and state_space): "
+          "take IPPO"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
       Exclusion(kModule, {kGsde},

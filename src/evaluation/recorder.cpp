@@ -67,6 +67,28 @@ at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica, boo
   return at::cat(heads, 1);
 }
 
+constexpr std::size_t kMostSmallPictures = 600;
+
+// Each pixel is the mean of a square of them, so that the picture fits into 320 x 240.
+Picture shrunk(const Picture& picture) {
+  constexpr int kWidth = 320, kHeight = 240;
+  const int by =
+      std::max({1, (picture.width + kWidth - 1) / kWidth, (picture.height + kHeight - 1) / kHeight});
+  Picture small{picture.width / by, picture.height / by, {}};
+  for (int y = 0; y < small.height; ++y) {
+    for (int x = 0; x < 3 * small.width; ++x) {
+      int sum = 0;
+      for (int k = 0; k < by * by; ++k) {
+        const int row = y * by + k / by, column = x / 3 * by + k % by;
+        sum += static_cast<unsigned char>(
+            picture.pixels[static_cast<std::size_t>(3 * (row * picture.width + column) + x % 3)]);
+      }
+      small.pixels += static_cast<char>(sum / (by * by));
+    }
+  }
+  return small;
+}
+
 }  // namespace
 
 std::vector<StateField> recorded_fields(const StateLayout& layout) {
@@ -166,7 +188,11 @@ void Recorder::add_frame(const Game& game, bool first) {
     EpisodeRecord& episode = episodes_[e];
     const auto replica = static_cast<std::int64_t>(e);
     if (!first) add_step(episode, trajectory, replica);
-    if (pictures_) episode.pictures.push_back(replicas.picture(static_cast<int>(e)));
+    if (pictures_ == Pictures::kFull) {
+      episode.pictures.push_back(replicas.picture(static_cast<int>(e)));
+    } else if (pictures_ == Pictures::kSmall && episode.pictures.size() < kMostSmallPictures) {
+      episode.pictures.push_back(shrunk(replicas.picture(static_cast<int>(e))));
+    }
     const auto* const block =
         static_cast<const std::byte*>(blocks.const_data_ptr()) + replica * blocks.stride(0);
     for (std::size_t f = 0; f < fields.size(); ++f) append(episode.state[f], read_field(block, fields[f]));

@@ -37,18 +37,22 @@ struct EpisodeRecord {
   bool whole = true;          // false: it went on when the recording ended
   std::vector<Series> state;  // by state field, as recorded_fields(); [frames, values], steps + 1 frames
   std::vector<RoleRecord> roles;
-  std::vector<Picture> pictures;  // by frame; empty: none were wanted
+  std::vector<Picture> pictures;  // by frame, maybe of the first ones only; empty: none were wanted
 };
 
 // The fields of the state without working memory.
 std::vector<StateField> recorded_fields(const StateLayout& layout);
 
+// Whether to keep what replicas outside (wd/outside.h) look like: of kSmall, at most 320 x 240 pixels and 600
+// frames of an episode.
+enum class Pictures { kNone, kSmall, kFull };
+
 // Records the first episode of every replica, at most max_steps steps of it.
 class Recorder {
  public:
-  // `pictures`: also what replicas outside (wd/outside.h) look like.
-  explicit Recorder(int max_steps, bool pictures = false) : max_steps_(max_steps), pictures_(pictures) {}
-  bool wants_pictures() const { return pictures_; }
+  explicit Recorder(int max_steps, Pictures pictures = Pictures::kNone)
+      : max_steps_(max_steps), pictures_(pictures) {}
+  bool wants_pictures() const { return pictures_ != Pictures::kNone; }
 
   // Makes the policies keep the outputs of their networks, from which probabilities follow. `policies`: of
   // the game's players, null for those that are none; they must outlive the recorder.
@@ -72,7 +76,7 @@ class Recorder {
   void add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const;
 
   int max_steps_;
-  bool pictures_;
+  Pictures pictures_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
   std::vector<Policy*> policies_;

@@ -129,6 +129,7 @@ class Painter {
       canvas_.line(center_x, center_y, center_x + length * std::cos(angle),
                    center_y + length * std::sin(angle), thickness, color);
     };
+    if (width <= 0.0 && shape.kind != drawing::Shape::Kind::kLine) return;  // what has no size is not there
     switch (shape.kind) {
       case drawing::Shape::Kind::kCircle: {
         const double radius = std::max(width, 3.0);
@@ -187,7 +188,7 @@ class Painter {
 
 // Colors of a GIF are chosen from all frames.
 constexpr const char* kGifFilter =
-    "split[all][frames];[all]palettegen=stats_mode=diff[palette];[frames][palette]paletteuse=dither=none:"
+    "split[all][frames];[all]palettegen=stats_mode=full[palette];[frames][palette]paletteuse=dither=none:"
     "diff_mode=rectangle";
 
 // Pixels of red, green and blue that belong to others.
@@ -234,9 +235,11 @@ void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
         concat("--out ", file.string(), ": environment ", rollout.environment,
                " has no drawing (Spec::drawing, wd/drawing.h); write a page (.html), which shows a table"));
   if (std::system("command -v ffmpeg >/dev/null 2>&1") != 0)
-    throw UsageError(concat("--out ", file.string(),
-                            ": there is no ffmpeg in PATH, which writes GIF and MP4; install it "
-                            "(Debian: apt install ffmpeg), or write a page (.html)"));
+    throw UsageError(concat(
+        "--out ", file.string(),
+        ": there is no ffmpeg in PATH, which writes GIF and MP4; install it "
+        "(Debian: apt install ffmpeg; run.play() of Python also takes that of imageio-ffmpeg), or write a "
+        "page (.html)"));
 }
 
 std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second) {

@@ -57,6 +57,25 @@ Json Packed::add(const Series& series, bool coarse) {
   return json;
 }
 
+Json Packed::add(const std::vector<Picture>& pictures) {
+  const Picture& first = pictures.front();
+  Json json = {
+      {"at", bytes_.size()}, {"width", first.width}, {"height", first.height}, {"frames", pictures.size()}};
+  std::vector<unsigned char> before(first.pixels.size() / 3);
+  for (const Picture& picture : pictures) {
+    WD_CHECK(picture.pixels.size() == first.pixels.size(), "the environment's pictures change their size");
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto level = [&](std::size_t c) {
+        return (static_cast<unsigned char>(picture.pixels[3 * i + c]) * 5 + 127) / 255;
+      };
+      const auto color = static_cast<unsigned char>(36 * level(0) + 6 * level(1) + level(2));
+      bytes_.push_back(color ^ before[i]);
+      before[i] = color;
+    }
+  }
+  return json;
+}
+
 std::string Packed::text() const { return compressed_text(bytes_); }
 
 std::string compressed_text(std::span<const unsigned char> bytes) {

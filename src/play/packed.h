@@ -20,6 +20,10 @@ class Packed {
   // {"at": first byte, "width", "moments", "type": "u8" | "u16" | "f32", "min", "step"}
   nlohmann::ordered_json add(const Series& series, bool coarse = false);
 
+  // Frames of one size as colors of a cube of 6 x 6 x 6, 36 red + 6 green + blue, each byte exclusive-or that
+  // of the frame before: {"at": first byte, "width", "height", "frames"}.
+  nlohmann::ordered_json add(const std::vector<Picture>& pictures);
+
   // All bytes, compressed (zlib), as base64.
   std::string text() const;
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
+#include "src/base/name.h"
 #include "src/play/packed.h"
 #include "src/play/viewer.h"
 #include "wd/error.h"
@@ -16,8 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How the numbers of a series are written; as JSON, those that are not finite are null. `agents`: 0, or how many
-// have probabilities in it.
+// How the numbers of a series are written; as JSON, those that are not finite are null. `agents`: how many
+// have probabilities in it, or 0.
 using Numbers = std::function<Json(const Series& series, int agents)>;
 
 Json lists(const Series& series, int) {
@@ -106,9 +107,13 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
     fields.push_back({{"name", field.name}, {"per_agent", field.per_agent}, {"array", field.array}});
   for (const Rollout::Episode& episode : rollout.episodes)
     episodes.push_back(episode_json(rollout, episode, numbers));
-  Json json = {{"env", rollout.environment}, {"run", rollout.run},
-               {"version", rollout.version}, {"roles", roles},
-               {"fields", fields},           {"drawing", drawing_json(rollout.spec.drawing)},
+  Json json = {{"env", rollout.environment},
+               {"title", folder_name(rollout.environment)},
+               {"run", rollout.run},
+               {"version", rollout.version},
+               {"roles", roles},
+               {"fields", fields},
+               {"drawing", drawing_json(rollout.spec.drawing)},
                {"episodes", episodes}};
   if (rollout.beside) json["beside"] = true;
   if (rollout.failure) {
@@ -149,7 +154,7 @@ Rollout rollout_of(const Environment& environment, const std::string& run) {
   return rollout;
 }
 
-void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, bool pictures) {
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, Pictures pictures) {
   Recorder recorder(max_steps, pictures);
   evaluator.play(match, &recorder);
   // "trained", or of a role that several policies share: "a trained, b random".
@@ -180,9 +185,12 @@ Series of_first_agents(const Series& series, int agents) {
 
 std::string rollout_page(const Rollout& rollout) {
   Packed packed;
-  const Json json = description(rollout, [&](const Series& series, int agents) {
+  Json json = description(rollout, [&](const Series& series, int agents) {
     return packed.add(agents > 0 ? of_first_agents(series, agents) : series, agents > 0);
   });
+  for (std::size_t e = 0; e < rollout.episodes.size(); ++e)
+    if (const auto& pictures = rollout.episodes[e].record.pictures; !pictures.empty())
+      json["episodes"][e]["pictures"] = packed.add(pictures);
   std::string page = kViewer;
   fill_in(page, "{{NUMBERS}}", packed.text());
   fill_in(page, "{{ROLLOUT}}", inside_script(dump(json)));

@@ -35,10 +35,11 @@ struct Rollout {
 Rollout rollout_of(const Environment& environment, const std::string& run);
 
 // Plays the match and adds the first episode of each replica, at most max_steps steps of it.
-void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, bool pictures = false);
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout,
+            Pictures pictures = Pictures::kNone);
 
-// {"env", "run", "roles", "fields", "drawing", "episodes"}, and "beside" and "failure" if there is one: numbers as lists,
-// [frame or step][agent].
+// {"env", "run", "roles", "fields", "drawing", "episodes"}, and "beside" and "failure" if there is one:
+// numbers as lists, [frame or step][agent].
 std::string rollout_json(const Rollout& rollout);
 
 // One page with everything in it, which loads nothing from elsewhere.

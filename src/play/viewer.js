@@ -58,8 +58,8 @@ const roleName = agent => rollout.roles.length > 1 ? `${agent.role.name} ${agent
 // Why training ended in the last step, and the agent that it began with, if there is one.
 const failure = rollout.failure, failed = failure ? agents[failure.agent] ?? null : null;
 
-// One world, or two beside each other: {canvas, caption, episode, toPixels, places}. `episode` is the one that
-// the numbers are of.
+// One world, or two beside each other: {canvas, caption, episode, toPixels, places}. `episode` is the one
+// that the numbers are of.
 let panes = [], episode, frame = 0, playing = false, speed = 5, selected = null, bytes;
 const lastFrame = () => Math.max(...panes.map(pane => pane.episode.steps));
 
@@ -74,6 +74,7 @@ function load(index) {
     episode.roles[role.name] = data;
     data.returns = sums(data.reward, role.count);
   }
+  if (source.pictures) episode.pictures = {...source.pictures, frames: framesOf(source.pictures)};
   for (let f = 1; f <= episode.steps; ++f)
     for (const agent of agents)
       if (inGame(episode, agent, f - 1) !== inGame(episode, agent, f))
@@ -105,6 +106,8 @@ function setPanes(indices) {
   episode = panes[0].episode;
   document.documentElement.style.setProperty('--panes', panes.length);
   $('scrub').max = lastFrame();
+  $('step').style.minWidth = `${9 + 2 * String(lastFrame()).length}ch`;
+  $('legend').innerHTML = legendOf();
   showEvents();
 }
 
@@ -122,6 +125,16 @@ function sums(reward, count) {
   return rows;
 }
 
+// What the environment showed of itself, by frame: bytes, each a color of a cube of 6 x 6 x 6.
+function framesOf({at, width, height, frames}) {
+  const size = width * height;
+  let before = new Uint8Array(size);
+  return Array.from({length: frames}, (_, m) => {
+    before = bytes.slice(at + m * size, at + (m + 1) * size).map((byte, i) => byte ^ before[i]);
+    return before;
+  });
+}
+
 // Marks a row whose number is NaN or infinite.
 const bad = (series, m, i) => Number.isFinite(series(m, i)) ? '' : ' class="bad"';
 // A number of a series with the digits that it was stored with.
@@ -132,6 +145,7 @@ const inGame = (episode, agent, f) => episode.roles[agent.role.name].in_game(f, 
 // --- Drawing ---
 
 const drawing = rollout.drawing, shapes = drawing.shapes;
+const pictured = rollout.episodes.find(e => e.pictures)?.pictures, isDrawn = shapes.length > 0 || pictured;
 const isAgentField = new Set(perAgent.map(f => f.name)),
       hasIndex = new Set(rollout.fields.filter(f => f.per_agent || f.array).map(f => f.name));
 const quantities = shape => [shape.x, shape.y, shape.width, shape.height, shape.angle];
@@ -180,7 +194,9 @@ function drawShape(c, {episode, toPixels}, shape, f, i, color) {
   c.translate(x, y);
   c.rotate(angle);
   c.beginPath();
-  if (shape.kind === 'circle') {
+  if (width <= 0 && shape.kind !== 'line') {
+    // what has no size is not there
+  } else if (shape.kind === 'circle') {
     const radius = Math.max(width, 3);
     c.arc(0, 0, radius, 0, 2 * Math.PI);
     c.fill();
@@ -246,14 +262,30 @@ function drawGrid(c, {toPixels}) {
 }
 
 function drawWorlds(f) {
-  if (shapes.length === 0) return showStates(Math.min(Math.floor(f), episode.steps));
+  if (!isDrawn) return showStates(Math.min(Math.floor(f), episode.steps));
   for (const pane of panes) drawWorld(pane, Math.min(f, pane.episode.steps));
 }
 
+function drawPicture(pane, {width: w, height: h, frames}, f) {
+  const {context: c, width, height} = fit(pane.canvas), head = panes.length > 1 ? 28 : 6;
+  const last = frames.length - 1, small = document.createElement('canvas'), image = new ImageData(w, h);
+  frames[Math.min(f, last)].forEach(
+      (color, i) => image.data.set(
+          [51 * Math.floor(color / 36), 51 * (Math.floor(color / 6) % 6), 51 * (color % 6), 255], 4 * i));
+  [small.width, small.height] = [w, h];
+  small.getContext('2d').putImageData(image, 0, 0);
+  const scale = Math.min((width - 12) / w, (height - head - 6) / h);
+  c.drawImage(
+      small, (width - w * scale) / 2, head + (height - head - 6 - h * scale) / 2, w * scale, h * scale);
+  if (f > last) pane.caption.textContent += ` (pictures of the first ${last} steps)`;
+}
+
 function drawWorld(pane, f) {
-  const c = worldView(pane), now = Math.floor(f), {episode, toPixels} = pane;
-  pane.places = [];  // where agents are on the canvas
+  const now = Math.floor(f), {episode} = pane;
   pane.caption.innerHTML = panes.length > 1 ? captionOf(episode, now) : '';
+  if (shapes.length === 0) return episode.pictures && drawPicture(pane, episode.pictures, now);
+  const c = worldView(pane), {toPixels} = pane;
+  pane.places = [];  // where agents are on the canvas
   drawGrid(c, pane);
   if ($('trails').checked)
     for (const shape of shapes)
@@ -299,12 +331,23 @@ function drawWorld(pane, f) {
   }
 }
 
-// "random: -3.2", or "trained, random: tagger 3, runner -1": players and returns so far.
+const legendOf = () =>
+    rollout.roles.map(role => `${dot(role)}${escape(role.name)}${role.count > 1 ? ' (mean of all)' : ''}`)
+        .concat(
+            panes.length > 1 ?
+                `dashed: ${escape([...new Set(Object.values(panes[1].episode.players))].join(', '))}` :
+                [])
+        .join(' &nbsp; ');
+
+// "random: -3.2", "trained: tagger 3, runner -1", or "trained tagger 3, random runner -1": players and
+// returns so far.
 function captionOf(e, f) {
-  const names = rollout.roles.map(
-      role => `${dot(role)}${rollout.roles.length > 1 ? `${escape(role.name)} ` : ''}${
-          round(e.roles[role.name].returns[f][role.count])}`);
-  return `${escape([...new Set(Object.values(e.players))].join(', '))}: ${names.join(', ')}`;
+  const one = new Set(Object.values(e.players)).size === 1;
+  const texts = rollout.roles.map(role => {
+    const name = rollout.roles.length > 1 ? `${one ? '' : `${e.players[role.name]} `}${role.name} ` : '';
+    return `${dot(role)}${escape(name)}${round(e.roles[role.name].returns[f][role.count])}`;
+  });
+  return `${one ? `${escape(Object.values(e.players)[0])}: ` : ''}${texts.join(', ')}`;
 }
 
 // Without shapes: a table of what the agents' state fields hold.
@@ -319,7 +362,11 @@ function showStates(f) {
                   perAgent.map(field => `<td>${shown(episode.state[field.name], f, agent.id)}</td>`)
                       .join('') +
                   '</tr>');
-  $('states').innerHTML = `<table><tr><th></th>${
+  const hint = perAgent.length > 0 ?
+      '' :
+      '<p>This environment has no drawing and no state to show. If it makes pictures ' +
+          'of itself (render() in Python), <code>wdtrain play --out film.gif</code> films them.</p>';
+  $('states').innerHTML = `${hint}<table><tr><th></th>${
       perAgent.map(field => `<th>${escape(field.name)}</th>`).join('')}</tr>${rows.join('')}</table>`;
 }
 
@@ -449,12 +496,13 @@ function chart(canvas, lines, f) {
       if (v > high) high = v;
     }
   if (!(high >= low)) return;
-  if (high === low) {
-    high += 1;
-    low -= 1;
+  const least = Math.max(1e-3 * Math.max(Math.abs(low), Math.abs(high)), 1e-9);
+  if (high - low < least) {
+    high += high === low ? 1 : least;
+    low -= high === low ? 1 : least;
   }
   c.font = '11px system-ui';
-  const left = canvas.left = 9 + Math.max(35, ...[low, high].map(v => c.measureText(round(v)).width)),
+  const left = canvas.left = 9 + Math.max(40, ...[low, high].map(v => c.measureText(round(v)).width)),
         x = m => left + (width - left - 4) * m / Math.max(n, 1),
         y = v => bottom - (bottom - 6) * (v - low) / (high - low);
   c.fillStyle = css('--soft');
@@ -586,36 +634,34 @@ const nextTo = index => rollout.beside ? partner(index) : (index + 1) % rollout.
 function setEpisode(index, beside = panes.length > 1 ? nextTo(index) : -1) {
   $('episode').value = index;
   $('beside').value = beside;
-  setPanes(beside < 0 || beside === index || shapes.length === 0 ? [index] : [index, beside]);
+  setPanes(beside < 0 || beside === index || !isDrawn ? [index] : [index, beside]);
   frame = 0;
   show();
 }
 
 function begin() {
   $('title').textContent = document.title =
-      `${rollout.env}: ${failure ? 'training failed, a number is not finite' : 'a rollout'}`;
+      `${rollout.title}: ${failure ? 'training failed, a number is not finite' : 'a rollout'}`;
   $('failure').hidden = !failure;
   if (failure) $('failure').textContent = `Training ended after this step. ${failure.message}.`;
   $('about').textContent = `${rollout.run} · ${rollout.version}`;
-  $('legend').innerHTML =
-      rollout.roles.map(role => `${dot(role)}${escape(role.name)}${role.count > 1 ? ' (mean of all)' : ''}`)
-          .join(' &nbsp; ');
   $('speed').innerHTML = SPEEDS.map((s, k) => `<option value="${k}">${s} steps/s</option>`).join('');
   $('episode').innerHTML =
-      rollout.episodes.map((e, k) => `<option value="${k}">episode ${escape(episodeTitle(e, k))}</option>`)
-          .join('');
+      rollout.episodes.map((e, k) => `<option value="${k}">${escape(episodeTitle(e, k))}</option>`).join('');
   $('beside').innerHTML = `<option value="-1">nothing beside it</option>${
-      $('episode').innerHTML.replaceAll('>episode', '>beside')}`;
+      $('episode').innerHTML.replaceAll(/>(?=\d)/g, '>beside ')}`;
   $('episode').hidden = $('beside').hidden = rollout.episodes.length < 2;
-  if (shapes.length === 0) {
+  $('trails').parentElement.hidden = $('ids').parentElement.hidden = shapes.length === 0;
+  if (!isDrawn) {
     $('worlds').hidden = $('beside').hidden = true;
     $('states').hidden = false;
-    $('trails').parentElement.hidden = $('ids').parentElement.hidden = true;
   }
   const embedded = window !== window.top;
   document.documentElement.classList.toggle('embedded', embedded);
   document.documentElement.style.setProperty(
-      '--aspect', (drawing.right - drawing.left) / (drawing.top - drawing.bottom) || 1);
+      '--aspect',
+      shapes.length === 0 && pictured ? pictured.width / pictured.height :
+                                        (drawing.right - drawing.left) / (drawing.top - drawing.bottom) || 1);
   $('loop').checked = embedded;
   $('full').hidden = !document.fullscreenEnabled;
   selected = failed ?? (agents.length === 1 ? agents[0] : null);
@@ -690,13 +736,15 @@ function begin() {
   setSpeed(episodeSpeed());
   setEpisode(0, partner(0));
   if (failure) return go(lastFrame());
+  const step = /^#step=(\d+)$/.exec(location.hash);  // of a link to a moment
+  if (step) return go(Number(step[1]));
   if (!matchMedia('(prefers-reduced-motion: reduce)').matches) setPlaying(true);
 }
 function episodeTitle(e, k) {
   const players = Object.entries(e.players), all = new Set(Object.values(e.players));
   const who =
       all.size === 1 ? players[0][1] : players.map(([role, player]) => `${player} ${role}`).join(' against ');
-  return `${k + 1}: ${who}, ${e.steps} steps`;
+  return `${k + 1}: ${who} (${e.steps} steps)`;
 }
 // An episode takes about 15 seconds.
 function episodeSpeed() {

@@ -256,7 +256,9 @@ function valueAt(each, x) {
 const placeText = x => x === null ? 'Last values:' : `At ${axis === 'steps' ? `${x} steps` : duration(x)}:`;
 
 function showValues(x) {
-  $('cursor').textContent = placeText(x);
+  const bands = series.some(each => each.curve.iterations !== undefined);
+  $('cursor').textContent =
+      x === null && bands ? 'Where the last step of all runs of a group is:' : placeText(x);
   for (const each of series) each.output.textContent = valueAt(each, x);
 }
 

@@ -56,7 +56,7 @@ def test_a_game_is_learned_without_a_compiler(venv, variables, tmp_path):
 def test_the_commands_of_the_readme_work(venv, variables, tmp_path):
     blocks = re.findall(r"^```sh\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.M | re.S)
     commands = [line.split() for line in "".join(blocks).splitlines()]
-    assert [command[1] for command in commands] == ["train", "play", "new", "check", "train", "play"]
+    assert [command[1] for command in commands] == ["train", "eval", "play", "new", "check", "train"]
     own = variables | {"PATH": f"{venv / 'bin'}:/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
     for _, *words in commands:
         limit = {"train": ["--max_seconds", "2", "--device", "cpu"], "check": ["--steps", "30"]}.get(words[0], [])
@@ -64,7 +64,7 @@ def test_the_commands_of_the_readme_work(venv, variables, tmp_path):
         assert "compiled ants.cu" in told or words[0] != "check", told
         assert "the emulated GPU: races, same bits" in told or words[0] != "check", told
         assert "watch the policies: wdtrain play" in told or words[0] != "train", told
-    assert list(tmp_path.glob("runs/ants/*/rollout.html"))
+    assert list(tmp_path.glob("runs/cartpole/*/rollout.html")) and list(tmp_path.glob("runs/ants/*/report.html"))
 
 
 def test_python_steps_environments(venv, variables, tmp_path):

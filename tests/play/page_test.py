@@ -12,7 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from cli.program import output
+from cli.program import output, wdtrain
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if CHROMIUM is None:
@@ -338,3 +338,65 @@ def test_without_a_drawing_the_state_is_a_table(browser, runs, tmp_path):
     assert page.locator("#states tr").count() == agents + 1 and page.is_hidden("#world")
     page.click("#states tr >> nth=2")
     assert page.inner_text("#agent h2").startswith("tagger 1")
+
+
+GLOW = '''
+import gymnasium
+import numpy as np
+
+class Glow(gymnasium.Env):
+    """Its pictures are 640 x 480: the step says how red they are, and the left half is blue too."""
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32), gymnasium.spaces.Discrete(2)
+    def __init__(self, render_mode=None):
+        self.render_mode, self.t = render_mode, 0
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+    def step(self, action):
+        self.t += 1
+        return np.full(1, self.t / 12, np.float32), float(action), False, self.t == 12, {}
+    def render(self):
+        picture = np.zeros((480, 640, 3), np.uint8)
+        picture[..., 0], picture[:, :320, 2] = 51 * (self.t % 6), 255
+        return picture
+
+class Dark(Glow):
+    def render(self):
+        return None
+'''
+
+
+def test_a_game_in_python_shows_its_own_pictures(browser, tmp_path):
+    (tmp_path / "glow.py").write_text(GLOW)
+    train = ["--device", "cpu", "--quiet", "--total_steps", 512, "--num_envs", 4, "--train_batch_size", 256]
+    output("--env", "glow:Glow", *train, "--run_dir", tmp_path / "run", cwd=tmp_path)
+    output("play", tmp_path / "run", "--device", "cpu", "--beside", "random", cwd=tmp_path)
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    page, troubles = context.new_page(), []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto((tmp_path / "run/rollout.html").as_uri())
+    page.wait_for_function("document.title === 'glow_Glow: a rollout'")
+    color = """([id, side]) => { const canvas = document.getElementById(id), c = canvas.getContext('2d');
+        return [...c.getImageData(canvas.width * (0.5 + side), canvas.height / 2, 1, 1).data]; }"""
+    for step in (0, 1, 5, 7, 12):
+        page.evaluate("step => go(step)", step)
+        for world in ("world", "world-2"):
+            assert page.evaluate(color, [world, -0.2]) == [51 * (step % 6), 0, 255, 255]
+            assert page.evaluate(color, [world, 0.2]) == [51 * (step % 6), 0, 0, 255]
+    assert page.is_hidden("#states") and page.is_hidden("#trails") and "dashed: random" in page.inner_text("#legend")
+    assert (tmp_path / "run/rollout.html").stat().st_size < 100_000
+    output("--env", "glow:Dark", *train, "--run_dir", tmp_path / "dark", cwd=tmp_path)
+    done = wdtrain("play", tmp_path / "dark", "--device", "cpu", cwd=tmp_path)
+    assert done.returncode == 0 and "the page has no pictures: " in done.stderr and "render() returns nothing" in done.stderr, done
+    page.goto((tmp_path / "dark/rollout.html").as_uri())
+    page.wait_for_function("document.title === 'glow_Dark: a rollout'")
+    assert "has no drawing and no state to show" in page.inner_text("#states") and troubles == []
+
+
+def test_a_link_leads_to_a_moment(browser, runs):
+    file, rollout = runs("tag_gridworld")
+    page = browser.new_page()
+    page.goto(file.as_uri() + "#step=3")
+    page.wait_for_function("document.title !== 'rollout'")
+    assert page.evaluate("[frame, playing]") == [3, False]

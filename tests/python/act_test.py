@@ -107,6 +107,8 @@ def test_an_agent_names_its_policy():
     run = wdtrain.train("pettingzoo:mpe2.simple_speaker_listener_v4", **SMALL)
     observations, _ = env.reset(seed=1)
     assert run.policies == ["listener", "speaker"]
+    with pytest.raises(wdtrain.UsageError, match=r"env is the class \w+: give an environment, \w+\(\)"):
+        run.policy("speaker", env=type(env))
     assert run.policy(env=env, agent="speaker_0").act(observations["speaker_0"]) in range(3)
     env.close()
 

@@ -126,7 +126,7 @@ ObservationReport check_observations(const Environment& environment, const Check
       report.parts.push_back({shortened(concat("  ", roles[r].name, ": ", part.name)), range_of(whole)});
       const std::string what = concat("part '", part.name, "' of ", roles[r].name, ": ");
       if (const std::string found = constants_of(entries[r], begin, end); !found.empty())
-        warnings.push_back(what + found);
+        warnings.push_back(concat(what, found, "; if random play comes no further, --steps N plays longer"));
       if (whole.count > 0 && std::max(-whole.low, whole.high) > kLarge)
         warnings.push_back(
             concat(what, "reaches ", number(-whole.low > whole.high ? whole.low : whole.high),
