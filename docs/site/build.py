@@ -113,13 +113,15 @@ def said(program, *arguments):
 def commands(program):
     """Every command with its options. export and convert are tools of the Python package, which print their own help."""
     overview = said(program, "--help")
-    text = f"# Commands\n\nSettings are in [configuration](../configuration.md), and so are [exit codes](../configuration.md#exit-codes).\n\n```text\n{overview}\n```\n"
+    text = f"# Commands\n\nSettings are in [configuration](../configuration.md), and [exit codes](#exit-codes) below.\n\n```text\n{overview}\n```\n"
     for name in re.findall(r"^  ([a-z]+) {2,}\S", overview.split("Examples:")[0], re.M):
         if name in ("export", "convert"):
             text += f"\n## wdtrain {name}\n\nSee [Python](../python.md#{'export' if name == 'export' else 'weights-of-other-frameworks'}).\n"
         else:
             text += f"\n## wdtrain {name}\n\n```text\n{said(program, name, '--help')}\n```\n"
-    return text
+    codes = re.findall(r"^\.TP\n(.+)\n(.+)$", said(program, "man").split(".SH EXIT STATUS")[1].split(".SH")[0], re.M)
+    plain_text = lambda cell: re.sub(r"\\f.", "", cell)  # noqa: E731
+    return text + "\n## Exit codes\n\n| code | meaning |\n|---|---|\n" + "".join(f"| {plain_text(code)} | {plain_text(means)} |\n" for code, means in codes)
 
 
 def environments(program):

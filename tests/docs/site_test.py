@@ -97,7 +97,12 @@ def test_the_site_has_every_document_header_command_and_setting(site):
             assert (site / path.relative_to(SOURCE / "docs")).with_suffix(".html").is_file(), path
     for name in re.findall(r"`(wd/[\w/]+\.h)`", (SOURCE / "docs" / "headers.md").read_text()):
         assert (site / "reference" / "cpp" / f"{name}.html").is_file(), name
-    assert "wdtrain reproduce" in (site / "reference" / "commands.html").read_text()
+    commands = (site / "reference" / "commands.html").read_text()
+    assert "wdtrain reproduce" in commands
+    codes = re.findall(r"^\| (.*?) \|", (SOURCE / "docs/configuration.md").read_text().split("### Exit codes")[1].split("\n## ")[0], re.M)[2:]
+    for code in codes:
+        shown = code.replace(" + the signal's number", " + n")
+        assert f"<td><p>{shown}</p></td>" in commands, code
     assert 'id="wdtrain.train"' in (site / "reference" / "python.html").read_text()
     player = (site / "reference" / "cpp" / "wd" / "player.h.html").read_text()
     assert "Draws among the legal actions" in player and "counts all steps" in player, "comments in front of a declaration, and after one"
