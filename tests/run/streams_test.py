@@ -76,14 +76,14 @@ def terminal(tmp_path):
 
 def progress_lines(screen):
     """Lines that start with the first field shown; which one depends on the terminal's width."""
-    return [line for line in screen.splitlines() if line.startswith(("it", "return", "200k/200k", "600k/600k"))]
+    return [line for line in screen.splitlines() if line.startswith(("[=", "[-", "it", "return", "200k/200k", "600k/600k"))]
 
 
 def test_a_table_is_redrawn(tmp_path, terminal):
     window = terminal(demo(tmp_path / "run", 20, 50), columns=120)
     screen = window.wait_for("END")
     (line,) = progress_lines(screen)
-    assert line.startswith("iteration 20 | 200k/200k steps | 200k steps/s | ")
+    assert line.startswith("[====================] 100 % | iteration 20 | 200k/200k steps | 200k steps/s | ")
     tables = [line.split()[0] for line in screen.splitlines() if line.startswith("  ")]
     assert tables == ["policy", "tagger", "runner", "time:"]
 
