@@ -744,7 +744,7 @@ function episodeTitle(e, k) {
   const players = Object.entries(e.players), all = new Set(Object.values(e.players));
   const who =
       all.size === 1 ? players[0][1] : players.map(([role, player]) => `${player} ${role}`).join(' against ');
-  return `${k + 1}: ${who} (${e.steps} steps)`;
+  return `${k + 1}: ${who}`;
 }
 // An episode takes about 15 seconds.
 function episodeSpeed() {
