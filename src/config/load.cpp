@@ -174,9 +174,10 @@ class Loader {
     } else if (sources_.env.empty() && !sources_.drifts) {
       problems_.add(
           then->place, "source = " + shown(*then),
-          concat(printable(config_.name, 300), " has changed since (now ", access_.source,
-                 "; the run's folder `source` has it as it was): give --env with its path to use it as it "
-                 "is, with --resume --allow_drift"));
+          concat(
+              printable(config_.name, 300), " has changed since (now ", access_.source,
+              "): to eval or play with what it is now, give --env with its path; to go on training with it, "
+              "--allow_drift; the run's folder `source` has it as it was"));
       problems_.throw_if_any();
     }
   }
