@@ -16,24 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from learn import rows  # noqa: E402
 
-# What one reads below the name, and what the game is compared with step by step.
-GAMES = {
-    "tag_continuous": ("Five taggers chase a hundred runners over a square. WarpDrive's game.", "rl-warp-drive 2.7.1", ""),
-    "tag_gridworld": ("Taggers catch a runner on a grid. WarpDrive's game.", "rl-warp-drive 2.7.1", ""),
-    "simple_spread": ("Agents share out landmarks, and do not bump into each other.", "mpe2 1.1.1", "simple_spread"),
-    "simple_tag": ("Three adversaries chase a faster agent between landmarks.", "JaxMARL 0.2.0", "simple_tag"),
-    "simple_adversary": ("Good agents stand near a goal without showing an adversary which landmark it is.", "mpe2 1.1.1",
-                         "simple_speaker_listener-simple_reference-and-simple_adversary"),
-    "simple_reference": ("Two agents tell each other which landmark to go to.", "mpe2 1.1.1", "simple_speaker_listener-simple_reference-and-simple_adversary"),
-    "simple_speaker_listener": ("One agent sees the goal and speaks, the other one hears and walks.", "mpe2 1.1.1",
-                                "simple_speaker_listener-simple_reference-and-simple_adversary"),
-    "foraging": ("Agents eat food that some of them can only carry together.", "lbforaging 2.0.0", "foraging"),
-    "cartpole": ("A cart balances a pole.", "Gymnasium 1.4.0", "the-tasks-of-gymnasium"),
-    "acrobot": ("Two links swing their end up.", "Gymnasium 1.4.0", "the-tasks-of-gymnasium"),
-    "mountain_car": ("A weak car climbs a hill by going back first.", "Gymnasium 1.4.0", "the-tasks-of-gymnasium"),
-    "continuous_mountain_car": ("The same car, whose force is a number.", "Gymnasium 1.4.0", "the-tasks-of-gymnasium"),
-    "pendulum": ("A motor that is too weak swings a pendulum up.", "Gymnasium 1.4.0", "the-tasks-of-gymnasium"),
-}
+ORACLES = {"tag": "rl-warp-drive 2.7.1", "simple_tag": "JaxMARL 0.2.0", "simple": "mpe2 1.1.1", "foraging": "lbforaging 2.0.0", "": "Gymnasium 1.4.0"}
+# Name, place in games.md, and what one reads below the name, of each game in gallery.md.
+GAMES = {name: (rules, about) for name, rules, about in re.findall(r"<br>\[(\w+)\]\(games\.md#?([\w-]*)\)<br>(.+?) \|", (ROOT / "docs/gallery.md").read_text())}
 
 
 def table(head, lines):
@@ -68,7 +53,8 @@ def learned(name):
 
 
 def page(stage, name, program):
-    about, oracle, rules = GAMES[name]
+    rules, about = GAMES[name]
+    oracle = next(oracle for begin, oracle in sorted(ORACLES.items(), key=lambda item: -len(item[0])) if name.startswith(begin))
     game = json.loads(subprocess.run([program, "envs", name, "--json"], check=True, capture_output=True, text=True).stdout)
     text = f"# {name}\n\n{about}\n\n"
     text += f'<iframe class="rollout" src="plays/{name}.html" title="{name}: trained policies beside random ones" allowfullscreen></iframe>\n\n'
