@@ -12,8 +12,8 @@ namespace wd {
 // knows the word that started it, which may lack a folder.
 std::filesystem::path binary_path(const void* address);
 
-// Folders that may have the include/ and share/ of this library, which is in the build's folder in the project,
-// or in lib/ or lib/ARCHITECTURE/ of an installation. The nearest one comes first.
+// Folders that may have the include/ and share/ of this library, which is in the build's folder in the
+// project, or in lib/ or lib/ARCHITECTURE/ of an installation. The nearest one comes first.
 std::vector<std::filesystem::path> library_prefixes();
 // The folder of the headers of this library. Empty: there is none.
 std::filesystem::path include_folder();

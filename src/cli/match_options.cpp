@@ -40,6 +40,14 @@ FoundPlayer parse_player(const std::string& option, const std::string& given, co
   }
 }
 
+// This player on every side.
+std::vector<FoundPlayer> on_all_sides(const std::string& option, const std::string& given,
+                                      const Experiment& setup, const std::vector<GameSide>& sides) {
+  std::vector<FoundPlayer> players;
+  for (const GameSide& side : sides) players.push_back(parse_player(option, given, setup, side));
+  return players;
+}
+
 // Parses NAME=PLAYER arguments. All other sides have trained players.
 std::vector<FoundPlayer> parse_players(const Experiment& setup, const std::vector<GameSide>& sides,
                                        const std::vector<std::string>& arguments) {
@@ -181,16 +189,13 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vec
     throw UsageError(concat("--opponent needs a game of several roles, and here ", sides[0].name,
                             " is alone: eval --compare plays with it and with others in its place; to play ",
                             opponent, " actions in its place, give --policy ", sides[0].name, '=', opponent));
-  std::vector<FoundPlayer> opponents;
-  for (const GameSide& side : sides) opponents.push_back(parse_player("--opponent ", opponent, setup, side));
-  return matches_against(match(setup, sides), opponents);
+  return matches_against(match(setup, sides), on_all_sides("--opponent ", opponent, setup, sides));
 }
 
 Match MatchOptions::beside(const Experiment& setup, const std::vector<GameSide>& sides,
                            const std::string& player) const {
   Match other = match(setup, sides);
-  for (std::size_t s = 0; s < sides.size(); ++s)
-    other.players[s] = parse_player("--beside ", player, setup, sides[s]);
+  other.players = on_all_sides("--beside ", player, setup, sides);
   return other;
 }
 

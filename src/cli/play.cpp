@@ -54,10 +54,11 @@ void record(const Experiment& setup, const PlayOptions& options, Rollout& rollou
   }
 }
 
-// A movie needs what the environment shows of itself; a page does without it, and says so.
+// A movie needs what the environment shows of itself; a page without a drawing shows it, or says why not.
 void record(const Experiment& setup, const PlayOptions& options, const std::string& out, Rollout& rollout) {
-  if (!rollout.shows_itself || is_json(out)) return record(setup, options, rollout, Pictures::kNone);
-  if (is_movie(out)) return record(setup, options, rollout, Pictures::kFull);
+  if (rollout.shows_itself && is_movie(out)) return record(setup, options, rollout, Pictures::kFull);
+  if (!rollout.shows_itself || is_json(out) || !rollout.spec.drawing.shapes.empty())
+    return record(setup, options, rollout, Pictures::kNone);
   try {
     record(setup, options, rollout, Pictures::kSmall);
   } catch (const std::exception& error) {

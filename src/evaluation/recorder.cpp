@@ -72,8 +72,9 @@ constexpr std::size_t kMostSmallPictures = 600;
 // Each pixel is the mean of a square of them, so that the picture fits into 320 x 240.
 Picture shrunk(const Picture& picture) {
   constexpr int kWidth = 320, kHeight = 240;
-  const int by =
-      std::max({1, (picture.width + kWidth - 1) / kWidth, (picture.height + kHeight - 1) / kHeight});
+  const int wanted =
+      std::max((picture.width + kWidth - 1) / kWidth, (picture.height + kHeight - 1) / kHeight);
+  const int by = std::min({wanted, picture.width, picture.height});  // a line of pixels stays one
   Picture small{picture.width / by, picture.height / by, {}};
   for (int y = 0; y < small.height; ++y) {
     for (int x = 0; x < 3 * small.width; ++x) {
@@ -191,7 +192,8 @@ void Recorder::add_frame(const Game& game, bool first) {
     if (pictures_ == Pictures::kFull) {
       episode.pictures.push_back(replicas.picture(static_cast<int>(e)));
     } else if (pictures_ == Pictures::kSmall && episode.pictures.size() < kMostSmallPictures) {
-      episode.pictures.push_back(shrunk(replicas.picture(static_cast<int>(e))));
+      const Picture picture = replicas.picture(static_cast<int>(e));
+      if (picture.width > 0 && picture.height > 0) episode.pictures.push_back(shrunk(picture));
     }
     const auto* const block =
         static_cast<const std::byte*>(blocks.const_data_ptr()) + replica * blocks.stride(0);

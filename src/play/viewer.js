@@ -166,13 +166,22 @@ function fit(canvas) {
   return {context, width, height};
 }
 
+// Where something of this size lies in a canvas, below the caption.
+function placed(pane, w, h, margin) {
+  const {context, width, height} = fit(pane.canvas), head = panes.length > 1 ? 28 : margin;
+  const scale = Math.max(Math.min((width - 2 * margin) / w, (height - margin - head) / h), 1e-6);
+  return {
+    context,
+    scale,
+    left: (width - w * scale) / 2,
+    top: head + (height - head - margin - h * scale) / 2
+  };
+}
+
 // World to pixels. The drawn frame may lie between two steps.
 function worldView(pane) {
-  const w = drawing.right - drawing.left, h = drawing.top - drawing.bottom, margin = 12,
-        head = panes.length > 1 ? 28 : margin;
-  const {context, width, height} = fit(pane.canvas);
-  const scale = Math.max(Math.min((width - 2 * margin) / w, (height - margin - head) / h), 1e-6);
-  const left = (width - w * scale) / 2, top = head + (height - head - margin - h * scale) / 2;
+  const {context, scale, left, top} =
+      placed(pane, drawing.right - drawing.left, drawing.top - drawing.bottom, 12);
   pane.toPixels = {scale, x: x => left + (x - drawing.left) * scale, y: y => top + (drawing.top - y) * scale};
   return context;
 }
@@ -266,17 +275,18 @@ function drawWorlds(f) {
   for (const pane of panes) drawWorld(pane, Math.min(f, pane.episode.steps));
 }
 
+// Red, green, blue and 255 of each color of the cube, as a number of little-endian bytes.
+const CUBE = Uint32Array.from(
+    {length: 216},
+    (_, k) => 0xff000000 + 51 * (k % 6 * 65536 + Math.floor(k / 6) % 6 * 256 + Math.floor(k / 36)));
+
 function drawPicture(pane, {width: w, height: h, frames}, f) {
-  const {context: c, width, height} = fit(pane.canvas), head = panes.length > 1 ? 28 : 6;
-  const last = frames.length - 1, small = document.createElement('canvas'), image = new ImageData(w, h);
-  frames[Math.min(f, last)].forEach(
-      (color, i) => image.data.set(
-          [51 * Math.floor(color / 36), 51 * (Math.floor(color / 6) % 6), 51 * (color % 6), 255], 4 * i));
+  const last = frames.length - 1, small = document.createElement('canvas');
+  const colors = Uint32Array.from(frames[Math.min(f, last)], color => CUBE[color]);
   [small.width, small.height] = [w, h];
-  small.getContext('2d').putImageData(image, 0, 0);
-  const scale = Math.min((width - 12) / w, (height - head - 6) / h);
-  c.drawImage(
-      small, (width - w * scale) / 2, head + (height - head - 6 - h * scale) / 2, w * scale, h * scale);
+  small.getContext('2d').putImageData(new ImageData(new Uint8ClampedArray(colors.buffer), w, h), 0, 0);
+  const {context, scale, left, top} = placed(pane, w, h, 6);
+  context.drawImage(small, left, top, w * scale, h * scale);
   if (f > last) pane.caption.textContent += ` (pictures of the first ${last} steps)`;
 }
 
@@ -364,8 +374,8 @@ function showStates(f) {
                   '</tr>');
   const hint = perAgent.length > 0 ?
       '' :
-      '<p>This environment has no drawing and no state to show. If it makes pictures ' +
-          'of itself (render() in Python), <code>wdtrain play --out film.gif</code> films them.</p>';
+      '<p>This environment has no drawing and no state to show, and made no pictures of itself ' +
+          '(render() in Python).</p>';
   $('states').innerHTML = `${hint}<table><tr><th></th>${
       perAgent.map(field => `<th>${escape(field.name)}</th>`).join('')}</tr>${rows.join('')}</table>`;
 }

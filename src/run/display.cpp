@@ -44,9 +44,9 @@ std::string return_text(const Progress& progress) {
 // "[=====---------------] 25 %".
 std::string bar(double share) {
   constexpr double kCells = 20.0;
-  const auto done = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kCells);
+  const auto done = static_cast<std::size_t>(share * kCells);
   return concat('[', std::string(done, '='), std::string(static_cast<std::size_t>(kCells) - done, '-'),
-                report::format_number("] %.0f %%", 100.0 * std::clamp(share, 0.0, 1.0)));
+                report::format_number("] %.0f %%", 100.0 * share));
 }
 
 // The bar in green, all below the first line but policies in gray.

@@ -361,6 +361,10 @@ class Glow(gymnasium.Env):
         picture[..., 0], picture[:, :320, 2] = 51 * (self.t % 6), 255
         return picture
 
+class Thin(Glow):
+    def render(self):
+        return np.full((1000, 1, 3), 255, np.uint8)
+
 class Dark(Glow):
     def render(self):
         return None
@@ -386,6 +390,11 @@ def test_a_game_in_python_shows_its_own_pictures(browser, tmp_path):
             assert page.evaluate(color, [world, 0.2]) == [51 * (step % 6), 0, 0, 255]
     assert page.is_hidden("#states") and page.is_hidden("#trails") and "dashed: random" in page.inner_text("#legend")
     assert (tmp_path / "run/rollout.html").stat().st_size < 100_000
+    output("--env", "glow:Thin", *train, "--run_dir", tmp_path / "thin", cwd=tmp_path)
+    output("play", tmp_path / "thin", "--device", "cpu", cwd=tmp_path)
+    page.goto((tmp_path / "thin/rollout.html").as_uri())
+    page.wait_for_function("document.title === 'glow_Thin: a rollout'")
+    assert page.evaluate(color, ["world", 0])[3] > 0 and page.evaluate("[pictured.width, pictured.height]") == [1, 1000], "a line of pixels stays one"
     output("--env", "glow:Dark", *train, "--run_dir", tmp_path / "dark", cwd=tmp_path)
     done = wdtrain("play", tmp_path / "dark", "--device", "cpu", cwd=tmp_path)
     assert done.returncode == 0 and "the page has no pictures: " in done.stderr and "render() returns nothing" in done.stderr, done
