@@ -102,7 +102,7 @@ def test_following_a_run_to_its_end(tmp_path):
     done = wdtrain("status", tmp_path / "run", "--follow")
     assert done.returncode == 0 and process.wait() == 0
     lines = done.stdout.splitlines()
-    assert 2 <= len(lines) <= 5 and len(set(lines)) == len(lines), "one line each second"
+    assert len(lines) >= 2 and len(set(lines)) == len(lines), "one line whenever something changed"
     assert lines[0].startswith("running | iteration ") and lines[-1].startswith("finished | iteration 18, 180k steps")
     assert "return tagger 27.00, runner -40.50" in lines[-1] and "\x1b" not in done.stdout
 
@@ -139,15 +139,24 @@ def test_ctrl_c_leaves_the_run_alone(tmp_path):
 
 
 def test_a_terminal_is_refreshed_in_place(tmp_path):
-    process = demo(tmp_path / "run", 18, 100)
-    shown = subprocess.run(["script", "-qec", f"{PROGRAM} status {tmp_path / 'run'} --follow", "/dev/null"], capture_output=True,
-                           timeout=60, env={**os.environ, "TERM": "xterm"}, stdin=subprocess.DEVNULL)
-    assert process.wait() == 0 and shown.returncode == 0
-    first, *later = shown.stdout.decode().split("\x1b[")
+    # The demo is stopped once the screen was drawn three times, however slow the machine is.
+    process = demo(tmp_path / "run", 2000, 50)
+    watching = subprocess.Popen(["script", "-qec", f"{PROGRAM} status {tmp_path / 'run'} --follow", "/dev/null"], stdout=subprocess.PIPE,
+                                env={**os.environ, "TERM": "xterm"}, stdin=subprocess.DEVNULL)
+    shown = b""
+    while shown.count(b"\x1b[J") < 2:
+        piece = os.read(watching.stdout.fileno(), 4096)
+        assert piece, shown.decode()
+        shown += piece
+    process.kill()
+    process.wait()
+    shown += watching.stdout.read()
+    assert watching.wait() == 1
+    first, *later = shown.decode().split("\x1b[")
     rows = first.count("\n")
     assert first.startswith("status") and rows >= 4
     assert sum(piece == f"{rows}A\r" for piece in later) >= 2, "moves to the first line"
-    assert "finished: total_steps" in later[-1]
+    assert f"killed: process {process.pid} on " in later[-1]
 
 
 def test_a_folder_of_several_runs_is_refused(tmp_path):
