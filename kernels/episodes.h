@@ -2,13 +2,15 @@
 // the next.
 #pragma once
 
+#include "kernels/who_plays.h"
 #include "wd/env.h"
 #include "wd/kernels/clock.h"
 #include "wd/queue.h"
 
 namespace wd {
 
-// The episodic return of a policy is the mean over its agents of the undiscounted sum of rewards.
+// The episodic return of a policy is the mean over its agents, for which it acts itself, of the undiscounted
+// sum of rewards.
 struct EpisodesArgs {
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
   const float* reward = nullptr;                // [T, E, A]
@@ -18,10 +20,10 @@ struct EpisodesArgs {
   float* running_return = nullptr;              // [E]: of the current episode
   // [E]: of the current episode; negative, starting at kUncounted, if the episode does not count.
   std::int32_t* running_length = nullptr;
-  // [T, E]: if an episode that counts ended, NaN if an opponent acted in it; otherwise 0
+  // [T, E]: if an episode that counts ended, NaN if opponents acted for all agents; otherwise 0
   float* finished_return = nullptr;
   std::int32_t* finished_length = nullptr;  // [T, E]: number of its steps; 0 if none ended
-  const std::uint8_t* opponent = nullptr;   // [T, E]: not 0: the policy did not act itself; or null
+  WhoPlays who{};                           // [T, E]
 };
 
 // Initial length of an episode that does not count: no episode is long enough to reach 0 from here.

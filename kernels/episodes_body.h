@@ -11,8 +11,19 @@ namespace wd {
 WD_FN void mean_reward(const EpisodesArgs& args, std::int64_t step) {
   const float* const reward = args.reward + step * args.num_agents;
   float sum = 0.0f;
-  for (int a = 0; a < args.num_agents; ++a) sum += reward[a];
-  args.finished_return[step] = sum / static_cast<float>(args.num_agents);
+  int agents = 0;
+  for (int a = 0; a < args.num_agents; ++a) {
+    if (!args.who.is_own(step, a)) continue;
+    sum += reward[a];
+    ++agents;
+  }
+  args.finished_return[step] = sum / static_cast<float>(max(agents, 1));
+}
+
+WD_FN bool plays_itself(const EpisodesArgs& args, std::int64_t step) {
+  for (int a = 0; a < args.num_agents; ++a)
+    if (args.who.is_own(step, a)) return true;
+  return false;
 }
 
 WD_FN void follow_episodes(const EpisodesArgs& args, std::int64_t e) {
@@ -24,8 +35,7 @@ WD_FN void follow_episodes(const EpisodesArgs& args, std::int64_t e) {
     sum = reset ? 0.0f : sum + args.finished_return[at];
     length = reset ? 0 : length + 1;
     const bool ended = (args.terminated[at] != 0 || args.truncated[at] != 0) && length > 0;
-    const bool own = args.opponent == nullptr || args.opponent[at] == 0;
-    args.finished_return[at] = !ended ? 0.0f : own ? sum : __builtin_nanf("");
+    args.finished_return[at] = !ended ? 0.0f : plays_itself(args, at) ? sum : __builtin_nanf("");
     args.finished_length[at] = ended ? length : 0;
   }
   args.running_return[e] = sum;

@@ -3,4 +3,4 @@
 #include "wd/kernel.h"
 
 WD_KERNEL(draw_opponents, DrawOpponentsArgs, draw_opponent, args.num_envs, 4096, "draw opponents")
-WD_KERNEL(take_actions, TakeActionsArgs, take_action, args.words, 65536, "take actions")
+WD_KERNEL(take_actions, TakeActionsArgs, take_action, args.rows* args.width, 65536, "take actions")

@@ -4,12 +4,13 @@
 
 #include <cstddef>
 
+#include "kernels/who_plays.h"
 #include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {
 
-inline constexpr int kMaxOpponents = 31;  // of one policy
+inline constexpr int kMaxOpponents = 1023;  // of one policy
 
 struct DrawOpponentsArgs {
   int num_envs = 0;                   // E
@@ -21,8 +22,10 @@ struct DrawOpponentsArgs {
       nullptr;               // [num_players]: the sum of the probabilities of players 0 .. k, on the device
   RandomKey key{};           // RandomUse::kOpponent
   std::uint32_t policy = 0;  // every policy draws by itself
-  std::uint8_t* now = nullptr;   // [E], row t: 0 is the policy itself, k its opponent k
-  std::uint8_t* next = nullptr;  // [E], row t + 1
+  int num_seats = 1;
+  bool keeps = false;  // with several seats, the policy plays one of them in every game, which is drawn too
+  std::int32_t* now = nullptr;   // [E], row t: WhoPlays::game
+  std::int32_t* next = nullptr;  // [E], row t + 1
 };
 
 // Where an episode begins with row t, draws its player by replica and episode; elsewhere the player of row t
@@ -30,14 +33,16 @@ struct DrawOpponentsArgs {
 WD_DECLARE_KERNEL(draw_opponents, DrawOpponentsArgs)
 
 struct TakeActionsArgs {
-  std::int64_t words = 0;                        // E A width
-  std::int64_t per_replica = 1;                  // A width
-  const std::uint8_t* opponent = nullptr;        // [E], row t
-  const std::int32_t* from[kMaxOpponents] = {};  // [E, A, width] of opponent k + 1; floats if continuous
-  std::int32_t* action = nullptr;                // [E, A, width], row t
+  std::int64_t rows = 0;  // E A
+  int num_agents = 0;     // A
+  int width = 1;          // words of an action
+  WhoPlays who{};         // of row t
+  int player = 0;
+  const std::int32_t* from = nullptr;  // [E, A, width] of this player; floats if continuous
+  std::int32_t* action = nullptr;      // [E, A, width], row t
 };
 
-// Puts the actions of opponents in place of the policy's own in the replicas where they play. Enqueues.
+// Puts the actions of an opponent in place of the policy's own where it plays. Enqueues.
 WD_DECLARE_KERNEL(take_actions, TakeActionsArgs)
 
 }  // namespace wd

@@ -16,14 +16,17 @@ WD_FN void draw_opponent(const DrawOpponentsArgs& args, std::int64_t e) {
     const float u = uniform_of(bits.word[0]);
     int k = 0;
     while (k + 1 < args.num_players && u >= args.upto[k]) ++k;
-    args.now[e] = static_cast<std::uint8_t>(k);
+    const bool keeps = args.keeps && args.num_seats > 1 && k > 0;
+    const int seat = static_cast<int>(uniform_of(bits.word[1]) * static_cast<float>(args.num_seats));
+    args.now[e] = WhoPlays::code(k, keeps ? 1 + seat : 0);
   }
   args.next[e] = args.now[e];
 }
 
 WD_FN void take_action(const TakeActionsArgs& args, std::int64_t i) {
-  const int k = args.opponent[i / args.per_replica];
-  if (k > 0) args.action[i] = args.from[k - 1][i];
+  const std::int64_t row = i / args.width;
+  if (args.who.player(row / args.num_agents, static_cast<int>(row % args.num_agents)) == args.player)
+    args.action[i] = args.from[i];
 }
 
 }  // namespace wd

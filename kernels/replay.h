@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/gather.h"
+#include "kernels/who_plays.h"
 #include "wd/kernels/clock.h"
 #include "wd/queue.h"
 #include "wd/random.h"
@@ -46,7 +47,7 @@ struct ReplayAppendArgs {
   const std::uint8_t* terminated = nullptr;        // [T, E]
   const std::uint8_t* truncated = nullptr;         // [T, E]
   const std::uint8_t* reset_step = nullptr;        // [T, E]
-  const std::uint8_t* opponent = nullptr;          // [T, E]: not 0: the policy did not act itself; or null
+  WhoPlays who{};                                  // [T, E]
 };
 
 // Draws entries from those that have a successor n steps ahead. Every replica gives the same number of them;

@@ -36,7 +36,7 @@ WD_FN void append_flags(const ReplayAppendArgs& args, std::int64_t i) {
   const ReplayRing& ring = args.ring;
   const std::int64_t row = i / ring.num_agents, agent = i % ring.num_agents, e = row % ring.num_envs;
   const std::int64_t g = entries_of(ring) - ring.steps + row / ring.num_envs;
-  const bool own = args.opponent == nullptr || args.opponent[row] == 0;
+  const bool own = args.who.is_own(row, static_cast<int>(agent));
   ring.flags[place_of(ring, e, g) * ring.num_agents + agent] =
       replay_flag(own ? args.active[i] : 0, args.agent_terminated[i], args.terminated[row],
                   args.truncated[row], args.reset_step[row]);

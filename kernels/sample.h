@@ -13,7 +13,10 @@ namespace wd {
 struct SampleArgs {
   std::int64_t rows = 0;
   std::int64_t first_row = 0;  // index of row 0 among all E * A
-  int num_agents = 0;          // A
+  // [rows / unit]: rows are those of these units, of `unit` rows each; null: all from first_row on.
+  const std::int64_t* index = nullptr;
+  int unit = 1;
+  int num_agents = 0;  // A
   ActionLayout layout{};
   // Without outputs, only networks.value is read, and `action` is null. Without values, which kGreedy does
   // not read, `value` becomes 0.

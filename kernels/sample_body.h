@@ -11,11 +11,17 @@ struct RowBits {
   const SampleArgs& args;
   std::int64_t row;
 
+  // Of the row among all E * A.
+  WD_FN std::int64_t place() const {
+    return args.index == nullptr ? args.first_row + row
+                                 : args.index[row / args.unit] * args.unit + row % args.unit;
+  }
+
   // The words for draws 4 group .. 4 group + 3.
   WD_FN Philox operator()(int group) const {
-    const auto replica =
-        args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
-    const auto agent = static_cast<std::uint32_t>((args.first_row + row) % args.num_agents);
+    const std::int64_t at = place();
+    const auto replica = args.first_replica + static_cast<std::uint32_t>(at / args.num_agents);
+    const auto agent = static_cast<std::uint32_t>(at % args.num_agents);
     const std::uint64_t step = step_of(args);
     return philox({{replica, static_cast<std::uint32_t>(step), agent | (args.policy << 24),
                     (static_cast<std::uint32_t>(step >> 32) << 8) | static_cast<std::uint32_t>(group)}},
@@ -25,9 +31,9 @@ struct RowBits {
   // The words for the elements 4 group .. 4 group + 3 of row k of the noise matrix (Gsde): the same for all
   // steps of a block of noise_every steps.
   WD_FN Philox noise(int k, int group) const {
-    const auto replica =
-        args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
-    const auto agent = static_cast<std::uint32_t>((args.first_row + row) % args.num_agents);
+    const std::int64_t at = place();
+    const auto replica = args.first_replica + static_cast<std::uint32_t>(at / args.num_agents);
+    const auto agent = static_cast<std::uint32_t>(at % args.num_agents);
     const std::uint64_t block = step_of(args) / static_cast<std::uint64_t>(args.noise_every);
     return philox({{replica, static_cast<std::uint32_t>(block), agent | (args.policy << 24),
                     (static_cast<std::uint32_t>(block >> 32) << 24) | (static_cast<std::uint32_t>(k) << 16) |

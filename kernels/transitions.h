@@ -1,6 +1,7 @@
 // transitions.h: which rows of one policy's rollout are transitions.
 #pragma once
 
+#include "kernels/who_plays.h"
 #include "wd/queue.h"
 
 namespace wd {
@@ -12,11 +13,11 @@ struct TransitionsArgs {
   const std::uint8_t* active = nullptr;      // [T + 1, E, A]
   const std::uint8_t* reset_step = nullptr;  // [T, E]
   std::uint8_t* mask = nullptr;              // [T, E, A]
-  const std::uint8_t* opponent = nullptr;  // [T + 1, E]: not 0 where the policy does not act itself; or null
+  WhoPlays who{};                            // [T + 1, E]
 };
 
-// Sets mask = active and not reset_step (docs/architecture.md), and 0 for opponents, in the rows of the
-// current rollout, and 0 in the rows after it. Enqueues.
+// Sets mask = active and not reset_step (docs/architecture.md), and 0 for agents of opponents, in the rows of
+// the current rollout, and 0 in the rows after it. Enqueues.
 WD_DECLARE_KERNEL(transitions, TransitionsArgs)
 
 }  // namespace wd

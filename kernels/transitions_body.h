@@ -7,11 +7,10 @@
 namespace wd {
 
 WD_FN void transitions_of_row(const TransitionsArgs& args, std::int64_t row) {
-  const bool counts =
-      row < args.played && args.reset_step[row] == 0 && (args.opponent == nullptr || args.opponent[row] == 0);
+  const bool counts = row < args.played && args.reset_step[row] == 0;
   for (int a = 0; a < args.num_agents; ++a) {
     const std::int64_t at = row * args.num_agents + a;
-    args.mask[at] = counts && args.active[at] != 0 ? 1 : 0;
+    args.mask[at] = counts && args.active[at] != 0 && args.who.is_own(row, a) ? 1 : 0;
   }
 }
 

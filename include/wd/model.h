@@ -51,6 +51,9 @@ class Model {
   // Views of the parameters of all networks and of the numbers: "NETWORK.layers.0.weight", ....
   std::vector<NamedTensor> named_parameters() const;
 
+  // From now on there are no gradients.
+  void freeze() { gradients_ = all_reduce_buffer_ = at::Tensor(); }
+
   // Call refresh_shadow() after changing parameters(), or shadow_is_written() if a kernel has updated
   // shadow() as well. Enqueue.
   void refresh_shadow();

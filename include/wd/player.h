@@ -45,6 +45,8 @@ class PolicyPlayer : public Player {
       : policy_(policy), greedy_(greedy), exploration_(exploration) {}
 
   ActionUnit act(PolicyBuffers& buffers, int t, const Draw& draw) override;
+  Policy& policy() { return policy_; }
+  Policy::ActOptions options(const Draw& draw) const;
   // What the policy explores with from now on: see Policy::ActOptions.
   void explore(const ExplorationNumbers* exploration) { exploration_ = exploration; }
 

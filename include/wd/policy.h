@@ -100,6 +100,8 @@ class Policy {
   // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
   // the network has one. Enqueues on CUDA. Records no gradient.
   void act(PolicyBuffers& buffers, int t, const ActOptions& options);
+  // From now on the policy only acts: it has no gradients.
+  void freeze();
   // Writes only row t of value. With critics it is the value of the action in row t, which act() has written;
   // act() itself writes 0.
   void evaluate(PolicyBuffers& buffers, int t);
@@ -160,6 +162,7 @@ class Policy {
                 const at::Tensor& value_grad, const at::Tensor& log_std_grad) const;
 
  private:
+  friend class Bank;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

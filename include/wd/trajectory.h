@@ -24,12 +24,13 @@ struct Config;
 
 // The agents of one policy: each has a slot in its buffers.
 struct PolicyLayout : CastPolicy {
-  std::vector<int> roles;    // of its agents, indices into Spec::roles, ascending
-  std::vector<int> agent;    // id of each slot's agent, ascending
-  int num_agents = 0;        // A
-  int all_agents = 0;        // of the environment
-  int num_statistics = 0;    // K, of the environment
-  int observation_size = 0;  // entries that one agent observes
+  std::vector<int> roles;       // of its agents, indices into Spec::roles, ascending
+  std::vector<int> agent;       // id of each slot's agent, ascending
+  std::vector<int> first_slot;  // of the agents of each of `roles`
+  int num_agents = 0;           // A
+  int all_agents = 0;           // of the environment
+  int num_statistics = 0;       // K, of the environment
+  int observation_size = 0;     // entries that one agent observes
   bool has_action_mask = false;
   ActionSpace action_space;
   ObservationType observation_type = ObservationType::kFloat32;
@@ -111,8 +112,10 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor terminated, truncated, reset_step;  // [T, E] uint8
   // [T, E, K] float32, written where an episode ends; undefined if the environment has no statistics
   at::Tensor statistics;
-  // [T + 1, E] uint8: who acts in the episode: 0 is the policy itself, k its k-th opponent; undefined without
-  at::Tensor opponent;
+  // [T + 1, E] int32: who acts in the episode: 0 is the policy itself, k its k-th opponent, in all roles of
+  // the policy but the one that it keeps (kernels/who_plays.h); undefined without opponents. And [A] uint8:
+  // which of `roles` each slot's agent has.
+  at::Tensor opponent, seat;
   // [T + 1, E, A, components] float32: the noise of actions after the step before, if it is carried
   at::Tensor noise;
   at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components

@@ -15,6 +15,7 @@
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
 #include "src/recorded/recording.h"
+#include "src/rollout/who_plays.h"
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
@@ -228,7 +229,7 @@ void Replay::append(const TrainingClock& clock) {
   args.terminated = buffers_.terminated.const_data_ptr<std::uint8_t>();
   args.truncated = buffers_.truncated.const_data_ptr<std::uint8_t>();
   args.reset_step = buffers_.reset_step.const_data_ptr<std::uint8_t>();
-  if (buffers_.opponent.defined()) args.opponent = buffers_.opponent.const_data_ptr<std::uint8_t>();
+  args.who = who_plays(buffers_);
   const Queue queue = current_queue(device_);
   replay_append(queue, args);
   if (tree_.defined()) replay_admit(queue, args.ring);

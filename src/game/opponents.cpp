@@ -13,6 +13,8 @@
 #include "src/base/join.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/policy/bank.h"
+#include "src/rollout/who_plays.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -31,19 +33,26 @@ PolicyBuffers row_of(const PolicyBuffers& from, const PolicyBuffers& own, int t)
   return row;
 }
 
-// What an opponent writes: the actions of one step; of a policy, also the state before and after it.
-PolicyBuffers own_buffers(const PolicyBuffers& from, const FrozenPolicy* frozen) {
+// The buffers of a policy whose place another one takes, as that one sees them.
+PolicyBuffers seen_by(const PolicyBuffers& from, const FrozenPolicy& frozen) {
+  PolicyBuffers seen = from;
+  seen.opponents = 0;
+  seen.state_size = frozen.settings.model.state_size();
+  seen.carries_noise = frozen.settings.algorithm->traits().carries_noise;
+  seen.reads = frozen.settings.model.all_reads();
+  return seen;
+}
+
+// What an opponent writes that acts in all replicas: the actions of one step; of a policy, also the state
+// before and after it.
+PolicyBuffers own_buffers(const PolicyBuffers& from, bool is_policy) {
   PolicyBuffers own;
   static_cast<PolicyLayout&>(own) = from;
   own.bounds = from.bounds;
-  own.opponents = 0;
   const std::int64_t E = from.reward.size(1), A = from.num_agents;
   const auto floats = from.reward.options();
   own.action = at::zeros({1, E, A, from.action.size(3)}, from.action.options());
-  if (frozen == nullptr) return own;
-  own.state_size = frozen->settings.model.state_size();
-  own.carries_noise = frozen->settings.algorithm->traits().carries_noise;
-  own.reads = frozen->settings.model.all_reads();
+  if (!is_policy) return own;
   own.value = at::zeros({1, E, A}, floats);
   own.log_prob = at::zeros({1, E, A}, floats);
   own.mask = at::zeros({1, E, A}, from.mask.options());
@@ -80,12 +89,6 @@ bool OpponentList::is_as_before() const {
 OpponentList find_opponents(const Config& config, const Environment& environment,
                             const PolicySettings& policy) {
   OpponentList list;
-  if (policy.roles.size() > 1)
-    throw UsageError(
-        concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
-               ", so an opponent would play all of these and nobody would learn: give each role a "
-               "policy of its own (policy: {",
-               policy.roles[0], ": {...}, ", policy.roles[1], ": {...}}), and opponents to one of them"));
   const Spec spec = environment.spec();
   const auto role = std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
   const auto own = std::ranges::find(config.policies, policy.name, &PolicySettings::name);
@@ -131,42 +134,67 @@ OpponentList find_opponents(const Config& config, const Environment& environment
 
 struct OpponentsPlayer::Other {
   FoundPlayer found;
-  PolicyBuffers own;
-  std::vector<PolicyBuffers> rows;  // by step
-  std::optional<Policy> policy;     // of another run
-  std::unique_ptr<Player> player;
-
-  // Draws may be those of the policy itself: one player acts in an episode.
-  Other(const FoundPlayer& of, Game& game, std::size_t index, const Config& config) : found(of) {
-    const PolicyBuffers& from = game.trajectory().policies()[index];
-    own = own_buffers(from, of.frozen.get());
-    for (int t = 0; t < from.reward.size(0); ++t) rows.push_back(row_of(from, own, t));
-    if (of.frozen) {
-      policy.emplace(of.frozen->make(rows[0], static_cast<int>(index), config.trainer.chunk_rows,
-                                     game.replicas().device(), config.trainer.precision));
-      player = std::make_unique<PolicyPlayer>(*policy);
-    } else {
-      player = player_without_policy(of.spec.kind, game, index, ActionUnit::kHalfWidths);
-    }
-  }
+  std::optional<Policy> policy = {};  // of another run
+  // Of one that acts in all replicas, and in no bank.
+  PolicyBuffers own = {};
+  std::vector<PolicyBuffers> rows = {};  // by step
+  std::unique_ptr<Player> player = nullptr;
 };
 
-OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list, Game& game,
+// Draws may be those of the policy itself: one player acts in an episode.
+void OpponentsPlayer::place(Other& other, int player, Game& game) {
+  const PolicyBuffers& from = game.trajectory().policies()[index_];
+  if (other.found.frozen != nullptr && !banks_.empty()) {
+    const PolicySettings& settings = other.found.frozen->settings;
+    auto bank = std::ranges::find_if(
+        banks_, [&](const auto& one) { return Bank::are_alike(one->settings(), settings); });
+    if (bank == banks_.end())
+      bank = banks_.insert(bank, std::make_unique<Bank>(seen_by(from, *other.found.frozen), *other.policy,
+                                                        settings, false, players_, 1 + players_));
+    return (*bank)->add(*other.policy, player);
+  }
+  other.own = own_buffers(other.found.frozen ? seen_by(from, *other.found.frozen) : from,
+                          other.found.frozen != nullptr);
+  for (int t = 0; t < from.reward.size(0); ++t) other.rows.push_back(row_of(from, other.own, t));
+  if (other.policy)
+    other.player = std::make_unique<PolicyPlayer>(*other.policy);
+  else
+    other.player = player_without_policy(other.found.spec.kind, game, index_, ActionUnit::kHalfWidths);
+}
+
+OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const OpponentList& list, Game& game,
                                  std::size_t index, const Config& config)
     : replicas_(game.replicas()),
       own_(std::move(own)),
       index_(static_cast<std::uint32_t>(index)),
-      own_plays_(list.shares[0] > 0.0),
+      players_(static_cast<int>(list.others.size())),
       name_(game.trajectory().policies()[index].name),
       opponent_(game.trajectory().policies()[index].opponent) {
-  for (const FoundPlayer& other : list.others)
-    others_.push_back(std::make_unique<Other>(other, game, index, config));
+  const PolicyBuffers& buffers = game.trajectory().policies()[index];
+  const PolicySettings& settings = config.policies[index];
+  keeps_seat_ = settings.to_train && buffers.roles.size() > 1;
+  own_plays_ = list.shares[0] > 0.0 || keeps_seat_;
+  if (!replicas_.device().is_cuda()) {
+    banks_.push_back(
+        std::make_unique<Bank>(buffers, own_->policy(), settings, true, 1 + players_, 1 + players_));
+    banks_[0]->add(own_->policy(), 0);
+  }
+  for (const FoundPlayer& found : list.others) {
+    Other& other = *others_.emplace_back(std::make_unique<Other>(found));
+    if (found.frozen) {
+      other.policy.emplace(found.frozen->make(seen_by(buffers, *found.frozen), static_cast<int>(index),
+                                              config.trainer.chunk_rows, replicas_.device(),
+                                              config.trainer.precision));
+      other.policy->freeze();
+    }
+    place(other, static_cast<int>(others_.size()), game);
+  }
   double sum = 0.0;
   std::vector<float> upto;
   for (const double share : list.shares) upto.push_back(static_cast<float>(sum += share));
   upto_ = at::tensor(upto).to(torch_device(replicas_.device()));
   if (list.kept == 0) return;
-  now_called_ = at::full({1 + list.kept}, own_plays_ ? 0 : 1, at::kByte);
+  now_called_ = at::full({1 + list.kept}, list.shares[0] > 0.0 ? 0 : 1, at::kInt);
   for (std::size_t k = 0; k < list.before.size(); ++k)
     if (list.before[k] > 0) now_called_[list.before[k]] = static_cast<int>(k) + 1;
 }
@@ -174,7 +202,8 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
 OpponentsPlayer::~OpponentsPlayer() = default;
 
 bool OpponentsPlayer::is_on_host() const {
-  return std::ranges::any_of(others_, [](const auto& other) { return other->player->is_on_host(); });
+  return std::ranges::any_of(others_,
+                             [](const auto& other) { return other->player && other->player->is_on_host(); });
 }
 
 ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
@@ -188,23 +217,29 @@ ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw)
   drawn.upto = upto_.const_data_ptr<float>();
   drawn.key = RandomKey::of(draw.seed, RandomUse::kOpponent);
   drawn.policy = index_;
-  drawn.now = buffers.opponent[t].mutable_data_ptr<std::uint8_t>();
-  drawn.next = buffers.opponent[t + 1].mutable_data_ptr<std::uint8_t>();
+  drawn.num_seats = static_cast<int>(buffers.roles.size());
+  drawn.keeps = keeps_seat_;
+  drawn.now = buffers.opponent[t].mutable_data_ptr<std::int32_t>();
+  drawn.next = buffers.opponent[t + 1].mutable_data_ptr<std::int32_t>();
   draw_opponents(queue, drawn);
-  if (own_plays_) own_->act(buffers, t, draw);
+  if (banks_.empty() && own_plays_) own_->act(buffers, t, draw);
+  for (const auto& bank : banks_) bank->act(buffers, t, own_->options(draw));
   TakeActionsArgs taken;
+  taken.rows = std::int64_t{drawn.num_envs} * buffers.num_agents;
+  taken.num_agents = buffers.num_agents;
+  taken.width = static_cast<int>(buffers.action.size(3));
+  taken.who = who_plays(buffers, t);
+  taken.action = static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + t * buffers.action.stride(0);
   for (std::size_t k = 0; k < others_.size(); ++k) {
     Other& other = *others_[k];
+    if (other.player == nullptr) continue;
     other.player->act(other.rows[static_cast<std::size_t>(t)], 0, draw);  // in the policy's unit
     for (const at::Tensor& carried : {other.own.state, other.own.noise})
       if (carried.defined()) carried[0].copy_(carried[1]);
-    taken.from[k] = static_cast<const std::int32_t*>(other.own.action.const_data_ptr());
+    taken.player = static_cast<int>(k) + 1;
+    taken.from = static_cast<const std::int32_t*>(other.own.action.const_data_ptr());
+    take_actions(queue, taken);
   }
-  taken.words = buffers.action.stride(0);
-  taken.per_replica = buffers.action.stride(1);
-  taken.opponent = drawn.now;
-  taken.action = static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + t * buffers.action.stride(0);
-  take_actions(queue, taken);
   return buffers.action_space.has_bounds() ? ActionUnit::kHalfWidths : ActionUnit::kEnvironment;
 }
 
@@ -231,17 +266,23 @@ std::vector<NamedTensor> OpponentsPlayer::state() const {
     if (own.state.defined()) all.push_back({concat("opponent", k + 1, ".state"), own.state[0], true});
     if (own.noise.defined()) all.push_back({concat("opponent", k + 1, ".noise"), own.noise[0], true});
   }
+  for (std::size_t k = 1; k < banks_.size(); ++k) {
+    if (banks_[k]->state().defined())
+      all.push_back({concat("bank", k, ".state"), banks_[k]->state()[0], true});
+    if (banks_[k]->noise().defined())
+      all.push_back({concat("bank", k, ".noise"), banks_[k]->noise()[0], true});
+  }
   return all;
 }
 
 void OpponentsPlayer::restored() {
   if (!now_called_.defined()) return;
-  const at::Tensor before = opponent_.cpu().to(at::kLong);
+  const at::Tensor all = opponent_.cpu(), before = all.bitwise_and(0xffff).to(at::kLong);
   if (before.max().item<std::int64_t>() >= now_called_.numel())
     throw UsageError(concat("replicas.safetensors: tensor '", name_,
                             "/opponent' names an opponent that the "
                             "checkpoint does not hold: go on from another checkpoint"));
-  opponent_.copy_(now_called_.index_select(0, before.flatten()).view(before.sizes()));
+  opponent_.copy_(all - before + now_called_.index_select(0, before.flatten()).view(before.sizes()));
 }
 
 void OpponentsPlayer::add_to(Snapshot& snapshot) const {

@@ -10,6 +10,8 @@
 
 namespace wd {
 
+class Bank;
+
 // What config.opponents names for a policy: the policy itself, and others.
 struct OpponentList {
   std::vector<FoundPlayer> others;  // each once
@@ -24,17 +26,19 @@ struct OpponentList {
 };
 
 // Those that config.checkpoint holds are taken from there. Throws UsageError that names the entry: see
-// find_player(); also if the policy acts for several roles, or shares are more or less than all.
+// find_player(); also if shares are more or less than all.
 OpponentList find_opponents(const Config& config, const Environment& environment,
                             const PolicySettings& policy);
 
-// The player of a policy with opponents. Each episode of each replica has one player, drawn by its share;
-// Trajectory::write_mask() leaves out rows of the others. Every opponent acts in all replicas, and what
-// it chose counts where it plays: shapes do not depend on draws, so graphs of a GPU can hold them.
+// The player of a policy with opponents. Each episode of each replica has one player, drawn by its share, in
+// all roles of the policy; if it has several and learns, it keeps one of them, which is drawn as well.
+// Trajectory::write_mask() leaves out rows of the others. On a CPU, policies with networks of one shape act
+// in one pass, each where it plays (Bank). Every other player acts in all replicas, and what it chose counts
+// where it plays: shapes do not depend on draws, so graphs of a GPU can hold them.
 class OpponentsPlayer : public Player {
  public:
   // The arguments must outlive it. `own` acts for policy `index` of the game itself.
-  OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList& list, Game& game, std::size_t index,
+  OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const OpponentList& list, Game& game, std::size_t index,
                   const Config& config);
   ~OpponentsPlayer() override;
 
@@ -52,14 +56,19 @@ class OpponentsPlayer : public Player {
  private:
   struct Other;
 
+  void place(Other& other, int player, Game& game);
+
   const Replicas& replicas_;
-  std::unique_ptr<Player> own_;
+  std::unique_ptr<PolicyPlayer> own_;
   std::vector<std::unique_ptr<Other>> others_;
+  // The first one is that of the policy itself; none on a GPU.
+  std::vector<std::unique_ptr<Bank>> banks_;
   std::uint32_t index_;
-  bool own_plays_;
+  int players_;  // beside itself
+  bool own_plays_, keeps_seat_;
   std::string name_;       // of the policy
-  at::Tensor opponent_;    // [T + 1, E] uint8: who plays
-  at::Tensor now_called_;  // [1 + kept] uint8: the player that had this number before; undefined: as before
+  at::Tensor opponent_;    // [T + 1, E] int32: who plays
+  at::Tensor now_called_;  // [1 + kept] int32: the player that had this number before; undefined: as before
   at::Tensor upto_;        // [players] float32 on the device
 };
 

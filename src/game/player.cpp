@@ -27,15 +27,18 @@ ActionUnit convert(PolicyBuffers& buffers, int t, ActionUnit unit) {
 }  // namespace
 
 ActionUnit PolicyPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
-  policy_.act(buffers, t,
-              {.seed = draw.seed,
-               .step = draw.step,
-               .time = draw.time,
-               .rollout_steps = draw.rollout_steps,
-               .first_replica = draw.first_replica,
-               .greedy = greedy_,
-               .exploration = exploration_});
+  policy_.act(buffers, t, options(draw));
   return buffers.unit;
+}
+
+Policy::ActOptions PolicyPlayer::options(const Draw& draw) const {
+  return {.seed = draw.seed,
+          .step = draw.step,
+          .time = draw.time,
+          .rollout_steps = draw.rollout_steps,
+          .first_replica = draw.first_replica,
+          .greedy = greedy_,
+          .exploration = exploration_};
 }
 
 ActionUnit RandomPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {

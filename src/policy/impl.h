@@ -23,6 +23,7 @@ struct Policy::Impl {
   std::int64_t chunk_rows = 0;
   const Head* head = nullptr;
   ActionLayout layout;
+  bool is_frozen = false;   // it only acts, and computes no values
   bool has_critic = false;  // without a critic the value is the last column of the actor
   Mixer mixer;              // of the team; its network is the second one of the model
   CriticShape critic_shape;
@@ -92,10 +93,14 @@ struct Policy::Impl {
   // The sampler's arguments for the rows of this pass, of which the first is `row` of [T + 1, E, A]; without
   // actions, so that only values are written.
   SampleArgs sample_args(const PolicyBuffers& buffers, const PolicyPass& pass, std::int64_t row) const;
-  // Runs the networks on the inputs of a pass in this lane. If `kept` is not null, it holds their activations
+  // The same with the actions of step t, for rows from `begin` on.
+  SampleArgs act_args(const PolicyBuffers& buffers, int t, const PolicyPass& pass, std::int64_t begin,
+                      const ActOptions& options) const;
+  // Runs the networks on the inputs of a pass in this lane, in the working memory of `memory`, whose networks
+  // are alike. If `kept` is not null, it holds their activations
   // from row `first` on; `computed`: they are those of these parameters.
   PolicyPass forward(const Lane& lane, PolicyPass pass, const Activations* kept, std::int64_t first,
-                     bool computed) const;
+                     bool computed, const Impl& memory) const;
 };
 
 }  // namespace wd

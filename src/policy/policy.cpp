@@ -65,21 +65,22 @@ Blocks Policy::blocks(const Batch& batch) const {
 }
 
 PolicyPass Policy::Impl::forward(const Lane& lane, PolicyPass pass, const Activations* kept,
-                                 std::int64_t first, bool computed) const {
-  pass.actor = &lane.of(actor());
-  if (has_critic) pass.critic = &lane.of(*critic());
+                                 std::int64_t first, bool computed, const Impl& memory) const {
+  const bool criticizes = has_critic && !is_frozen;
+  pass.actor = &lane.of(memory.actor());
+  if (criticizes) pass.critic = &lane.of(*memory.critic());
   if (kept != nullptr) {
     pass.kept.actor = kept->actor->view(first, pass.rows, *pass.actor);
     pass.actor = pass.kept.actor.get();
-    if (has_critic) pass.kept.critic = kept->critic->view(first, pass.rows, *pass.critic);
-    if (has_critic) pass.critic = pass.kept.critic.get();
+    if (criticizes) pass.kept.critic = kept->critic->view(first, pass.rows, *pass.critic);
+    if (criticizes) pass.critic = pass.kept.critic.get();
   }
   if (!computed) {
     actor().forward(pass.actor_input, *pass.actor);
-    if (has_critic) critic()->forward(pass.critic_input, *pass.critic);
+    if (criticizes) critic()->forward(pass.critic_input, *pass.critic);
   }
   pass.computed.output = rows_of<const float>(pass.actor->output);
-  if (head->has_state_value())
+  if (head->has_state_value() && (criticizes || !has_critic))
     pass.computed.value =
         has_critic ? rows_of<const float>(pass.critic->output) : pass.computed.output.column(columns());
   if (layout.latent > 0) pass.latent = actor().latent(*pass.actor).narrow(0, 0, pass.rows).to(at::kFloat);
@@ -344,30 +345,40 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   buffers.unit = buffers.action_space.has_bounds() ? ActionUnit::kHalfWidths : ActionUnit::kEnvironment;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass = self.forward(lane, self.step_pass(buffers, t, begin, end, true),
-                                         buffers.activations.get(), first + begin, false);
-    SampleArgs args = self.sample_args(buffers, pass, first + begin);
-    args.first_row = begin;
-    args.key = RandomKey::of(options.seed, RandomUse::kAction);
-    args.noise_key = RandomKey::of(options.seed, RandomUse::kNoiseMatrix);
-    args.noise_every = self.settings.noise_every;
-    args.step = options.step;
-    args.time = options.time;
-    args.rollout_steps = options.rollout_steps;
-    args.first_replica = options.first_replica;
-    args.policy = self.index;
-    args.greedy = options.greedy;
-    args.exploration = options.exploration;
-    args.action =
-        static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
-    args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
-    if (buffers.noise.defined()) {
-      const std::int64_t components = self.layout.components;
-      args.noise = buffers.noise[t].const_data_ptr<float>() + begin * components;
-      args.next_noise = buffers.noise[t + 1].mutable_data_ptr<float>() + begin * components;
-      args.restarted = buffers.restarted[t].const_data_ptr<std::uint8_t>() + begin;
-    }
-    sample(queue, args);
+                                         buffers.activations.get(), first + begin, false, self);
+    sample(queue, self.act_args(buffers, t, pass, begin, options));
   });
+}
+
+SampleArgs Policy::Impl::act_args(const PolicyBuffers& buffers, int t, const PolicyPass& pass,
+                                  std::int64_t begin, const ActOptions& options) const {
+  const std::int64_t row = t * buffers.value.stride(0) + begin;
+  SampleArgs args = sample_args(buffers, pass, row);
+  args.first_row = begin;
+  args.key = RandomKey::of(options.seed, RandomUse::kAction);
+  args.noise_key = RandomKey::of(options.seed, RandomUse::kNoiseMatrix);
+  args.noise_every = settings.noise_every;
+  args.step = options.step;
+  args.time = options.time;
+  args.rollout_steps = options.rollout_steps;
+  args.first_replica = options.first_replica;
+  args.policy = index;
+  args.greedy = options.greedy;
+  args.exploration = options.exploration;
+  args.action = static_cast<std::int32_t*>(buffers.action.data_ptr()) + row * layout.action_width();
+  args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + row;
+  if (buffers.noise.defined()) {
+    args.noise = buffers.noise[t].const_data_ptr<float>() + begin * layout.components;
+    args.next_noise = buffers.noise[t + 1].mutable_data_ptr<float>() + begin * layout.components;
+    args.restarted = buffers.restarted[t].const_data_ptr<std::uint8_t>() + begin;
+  }
+  return args;
+}
+
+void Policy::freeze() {
+  impl_->is_frozen = true;
+  impl_->model->freeze();
+  if (impl_->critics) impl_->critics->freeze();
 }
 
 void Policy::evaluate(PolicyBuffers& buffers, int t) {
@@ -385,7 +396,7 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
       pass.rows = end - begin;
       pass.computed.value = rows_of<const float>(own.output);
     } else {
-      pass = self.forward(lane, self.step_pass(buffers, t, begin, end, false), nullptr, 0, false);
+      pass = self.forward(lane, self.step_pass(buffers, t, begin, end, false), nullptr, 0, false, self);
     }
     sample(queue, self.sample_args(buffers, pass, first + begin));
   });
@@ -451,7 +462,7 @@ at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, 
 
 PolicyPass Policy::forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const {
   return impl_->forward(lane, impl_->batch_pass(batch, begin, end), batch.activations, begin,
-                        batch.activations != nullptr);
+                        batch.activations != nullptr, *impl_);
 }
 
 void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor& output_grad,

@@ -52,7 +52,7 @@ MaybeForm noise_form(const PolicyLayout& policy) {
 }
 MaybeForm replica_flag_form(const PolicyLayout&) { return Form{{}, at::kByte}; }
 MaybeForm opponent_form(const PolicyLayout& policy) {
-  return policy.opponents > 0 ? replica_flag_form(policy) : MaybeForm();
+  return policy.opponents > 0 ? Form{{}, at::kInt} : MaybeForm();
 }
 MaybeForm statistics_form(const PolicyLayout& policy) {
   if (policy.num_statistics == 0) return {};

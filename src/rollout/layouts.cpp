@@ -76,7 +76,10 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     policy.one_reading = policy.one_reading && policy.entities == role.entities &&
                          policy.choice_features == role.choice_features &&
                          std::ranges::equal(policy.observation_parts, role.observation);
-    if (policy.roles.empty() || policy.roles.back() != seat.role) policy.roles.push_back(seat.role);
+    if (policy.roles.empty() || policy.roles.back() != seat.role) {
+      policy.roles.push_back(seat.role);
+      policy.first_slot.push_back(policy.num_agents);
+    }
     policy.num_agents += seat.count;
     for (int i = 0; i < seat.count; ++i) policy.agent.push_back(seat.first_agent + i);
   }

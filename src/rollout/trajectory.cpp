@@ -9,6 +9,7 @@
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/outcomes.h"
+#include "src/rollout/who_plays.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -22,6 +23,13 @@ at::Tensor bounds_tensor(const ActionSpace& space) {
     bounds[k][1] = space.bounds[static_cast<std::size_t>(k)].high;
   }
   return bounds;
+}
+
+at::Tensor seats_tensor(const PolicyLayout& policy) {
+  at::Tensor seats = at::zeros({policy.num_agents}, at::kByte);
+  for (std::size_t k = 1; k < policy.first_slot.size(); ++k)
+    seats.slice(0, policy.first_slot[k]).fill_(static_cast<int>(k));
+  return seats;
 }
 
 std::byte* bytes_at(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
@@ -89,6 +97,7 @@ Trajectory::Trajectory(RolloutShape shape)
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
     policy.bounds = bounds_tensor(policy.action_space).to(place.device());
+    if (policy.opponents > 0) policy.seat = seats_tensor(policy).to(place.device());
     for (const BufferField& field : buffer_fields()) {
       const std::optional<BufferField::Form> form = field.form(policy);
       if (!form) continue;
@@ -152,7 +161,7 @@ void Trajectory::write_mask(int policy) const {
   args.num_agents = buffers.num_agents;
   args.active = buffers.active.const_data_ptr<std::uint8_t>();
   args.reset_step = buffers.reset_step.const_data_ptr<std::uint8_t>();
-  if (buffers.opponent.defined()) args.opponent = buffers.opponent.const_data_ptr<std::uint8_t>();
+  args.who = who_plays(buffers);
   args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
   transitions(current_queue(device_holding(buffers.mask)), args);
 }

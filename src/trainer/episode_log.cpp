@@ -11,6 +11,7 @@
 #include "kernels/episodes.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
+#include "src/rollout/who_plays.h"
 #include "src/trainer/named.h"
 #include "wd/error.h"
 
@@ -68,7 +69,7 @@ void EpisodeLog::accumulate_policy(std::size_t policy) {
   args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
   args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
   args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
-  if (buffers.opponent.defined()) args.opponent = buffers.opponent.const_data_ptr<std::uint8_t>();
+  args.who = who_plays(buffers);
   args.running_return = log.running_return.mutable_data_ptr<float>();
   args.running_length = log.running_length.mutable_data_ptr<std::int32_t>();
   args.finished_return = log.finished_return.mutable_data_ptr<float>();

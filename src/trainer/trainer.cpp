@@ -103,6 +103,7 @@ bool Trainer::Impl::keeps_activations(std::size_t policy) const {
   const PolicySettings& settings = config.policies[policy];
   const Reuse reuse = settings.algorithm->traits().keeps_activations;
   if (!settings.to_train || reuse == kReuseNo) return false;
+  if (!device.is_cuda() && settings.num_opponents() > 0) return false;  // a Bank has them by player
   return reuse == kReuseYes || has_room(policies[policy].activation_bytes(trajectory.policies()[policy]));
 }
 

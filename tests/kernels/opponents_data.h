@@ -11,8 +11,7 @@
 namespace wd {
 
 struct Opponents {
-  std::vector<std::uint8_t> now, next;
-  std::vector<std::int32_t> action;
+  std::vector<std::int32_t> now, next, action;
 };
 
 inline constexpr int kOpponentWidth = 2, kOpponentAgents = 3;
@@ -39,23 +38,26 @@ Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica
   drawn.upto = memory.put(std::vector<float>{0.25f, 0.5f, 0.5f, 1.0f});  // player 2 is never drawn
   drawn.key = RandomKey::of(7, RandomUse::kOpponent);
   drawn.policy = policy;
-  drawn.now = memory.put(std::vector<std::uint8_t>(n, 2));
-  drawn.next = memory.template make<std::uint8_t>(n);
+  drawn.now = memory.put(std::vector<std::int32_t>(n, 2));
+  drawn.next = memory.template make<std::int32_t>(n);
   draw_opponents(memory.queue(), drawn);
   TakeActionsArgs taken;
-  taken.per_replica = kOpponentAgents * kOpponentWidth;
-  taken.words = num_envs * taken.per_replica;
-  taken.opponent = drawn.now;
+  taken.num_agents = kOpponentAgents;
+  taken.width = kOpponentWidth;
+  taken.rows = std::int64_t{num_envs} * kOpponentAgents;
+  taken.who = {drawn.now, memory.put(std::vector<std::uint8_t>(kOpponentAgents))};
   const auto numbers = [&](int player) {
-    std::vector<std::int32_t> all(static_cast<std::size_t>(taken.words));
+    std::vector<std::int32_t> all(n * kOpponentAgents * kOpponentWidth);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = 1'000'000 * player + static_cast<std::int32_t>(i);
     return memory.put(all);
   };
   taken.action = numbers(0);
-  for (int k = 1; k < 4; ++k) taken.from[k - 1] = numbers(k);
-  take_actions(memory.queue(), taken);
+  for (taken.player = 1; taken.player < 4; ++taken.player) {
+    taken.from = numbers(taken.player);
+    take_actions(memory.queue(), taken);
+  }
   return {memory.get(drawn.now, n), memory.get(drawn.next, n),
-          memory.get(taken.action, static_cast<std::size_t>(taken.words))};
+          memory.get(taken.action, n * kOpponentAgents * kOpponentWidth)};
 }
 
 }  // namespace wd

@@ -1,0 +1,187 @@
+// bank.cpp: sorts, gathers, acts tile by tile, and scatters.
+#include "src/policy/bank.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "src/rollout/who_plays.h"
+#include "wd/detail/blocks.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+
+// Row t, or the only one.
+std::byte* row_of(const at::Tensor& tensor, std::int64_t t) {
+  return bytes_of(tensor) + t * tensor.stride(0) * tensor.element_size();
+}
+
+}  // namespace
+
+bool Bank::are_alike(const PolicySettings& one, const PolicySettings& other) {
+  const auto of = [](const PolicySettings& policy) {
+    ModelSettings model = policy.model;
+    model.init_method = {};
+    model.initial_log_std = 0.0;
+    model.model_ckpt_filepath.clear();
+    model.sequence_length = 0;
+    model.critic_dims.clear();
+    return model;
+  };
+  const AlgorithmTraits a = one.algorithm->traits(), b = other.algorithm->traits();
+  return of(one) == of(other) && a.output == b.output && a.carries_noise == b.carries_noise &&
+         a.mixer.reads_state() == b.mixer.reads_state();
+}
+
+Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& settings, bool is_own, int sets,
+           int players)
+    : lead_(*lead.impl_), settings_(settings), is_own_(is_own) {
+  const std::int64_t E = buffers.reward.size(1), A = buffers.num_agents;
+  const auto seats = static_cast<std::int64_t>(buffers.first_slot.size());
+  tiles_.num_envs = static_cast<int>(E);
+  tiles_.num_agents = static_cast<int>(A);
+  tiles_.num_seats = static_cast<int>(seats);
+  std::ranges::copy(buffers.first_slot, tiles_.first_slot);
+  tiles_.first_slot[seats] = buffers.num_agents;
+  tiles_.of_replicas = lead_.rows_per_unit > 1 || lead_.observed_per_unit > 1;
+  const std::int64_t unit_rows = tiles_.unit_rows(), units = tiles_.of_replicas ? E * seats : E * A;
+  tiles_.tile = Blocks::of_inference(E * A, false, unit_rows).block / unit_rows;
+  const std::int64_t capacity = units / tiles_.tile + sets;
+
+  const auto ints = [&](std::int64_t count, at::ScalarType type = at::kInt) {
+    return memory_.emplace_back(at::zeros({count}, at::TensorOptions(lead_.place).dtype(type)));
+  };
+  const auto numbers = [&](std::int64_t count) { return ints(count).mutable_data_ptr<std::int32_t>(); };
+  tiles_.before = numbers(tile_chunks(E) * sets);
+  tiles_.total = numbers(sets);
+  tiles_.first_tile = numbers(sets + 1);
+  tiles_.set_of_tile = numbers(capacity);
+  tiles_.units_of_tile = numbers(capacity);
+  tiles_.index = ints(capacity * tiles_.tile, at::kLong).mutable_data_ptr<std::int64_t>();
+  set_of_player_ = at::full({players}, -1, at::TensorOptions(lead_.place).dtype(at::kInt));
+  tiles_.set_of_player = set_of_player_.const_data_ptr<std::int32_t>();
+
+  static_cast<PolicyLayout&>(staged_) = lead_.own;
+  staged_.num_agents = buffers.num_agents;
+  staged_.bounds = buffers.bounds;
+  // A tensor for the gathered rows of one that is [.., E, agents or 1, ...].
+  const auto stage = [&](const at::Tensor& from, std::int64_t steps) {
+    std::vector<std::int64_t> shape = from.sizes().vec();
+    shape[0] = steps;
+    shape[1] = capacity * tiles_.tile;
+    if (!tiles_.of_replicas) shape[2] = 1;
+    return at::zeros(shape, from.options());
+  };
+  const auto read = [&](const at::Tensor& from, at::Tensor& to, bool by_step, std::int64_t steps) {
+    if (!from.defined()) return;
+    to = stage(from, steps);
+    const std::int64_t all = from.stride(0) * from.element_size();
+    inputs_.push_back({from, to, by_step, all / (tiles_.of_replicas ? E : E * A)});
+  };
+  read(buffers.observation, staged_.observation, true, 1);
+  read(buffers.action_mask, staged_.action_mask, true, 1);
+  read(buffers.restarted, staged_.restarted, true, 1);
+  for (std::size_t k = 0; k < staged_.streams.size(); ++k)
+    if (staged_.reads_stream(k)) read(buffers.stream_rows[k], staged_.stream_rows[k], true, 1);
+  const auto carry = [&](std::int64_t size, const at::Tensor& shared, at::Tensor& own, at::Tensor& to) {
+    if (size == 0) return;
+    if (!is_own) own = at::zeros({1, E, A, size}, buffers.value.options());
+    read(is_own ? shared : own, to, is_own, 2);
+  };
+  carry(staged_.state_size, buffers.state, state_, staged_.state);
+  carry(staged_.carries_noise ? staged_.action_space.components() : 0, buffers.noise, noise_, staged_.noise);
+  staged_.action = stage(buffers.action, 1);
+  staged_.value = stage(buffers.value, 1);
+  staged_.log_prob = stage(buffers.log_prob, 1);
+  whole_ = lead_.step_pass(staged_, 0, 0, capacity * tiles_.tile * unit_rows, true);
+}
+
+void Bank::add(Policy& policy, int player) {
+  set_of_player_[player] = static_cast<int>(sets_.size());
+  sets_.push_back(policy.impl_.get());
+  tiles_.num_sets = static_cast<int>(sets_.size());
+  const std::int64_t units = tiles_.of_replicas ? std::int64_t{tiles_.num_envs} * tiles_.num_seats
+                                                : std::int64_t{tiles_.num_envs} * tiles_.num_agents;
+  tiles_.num_tiles = units / tiles_.tile + tiles_.num_sets;
+}
+
+// The part of `whole_` that these units have.
+PolicyPass Bank::pass_of(std::int64_t unit, std::int64_t units) const {
+  const auto of_units = [&](const at::Tensor& all) {
+    const std::int64_t rows = all.size(0) / staged_.value.size(1);
+    return all.narrow(0, unit * rows, units * rows);
+  };
+  const auto input_of = [&](const NetworkInput& all, const std::vector<Policy::Impl::Read>& reads) {
+    NetworkInput input;
+    for (std::size_t k = 0; k < reads.size(); ++k)
+      input.parts[k] = reads[k].field == nullptr ? all.parts[k] : of_units(all.parts[k]);
+    if (!all.state.defined()) return input;
+    input.state = of_units(all.state);
+    input.restarted = of_units(all.restarted);
+    input.next_state = of_units(all.next_state);
+    return input;
+  };
+  PolicyPass pass;
+  pass.rows = units * tiles_.unit_rows();
+  pass.actor_input = input_of(whole_.actor_input, lead_.actor_reads);
+  if (lead_.has_critic)
+    pass.critic_input =
+        lead_.reads_alike() ? pass.actor_input : input_of(whole_.critic_input, lead_.critic_reads);
+  return pass;
+}
+
+void Bank::act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options) {
+  const Queue queue = current_queue(lead_.device);
+  TilesArgs tiles = tiles_;
+  tiles.who = who_plays(buffers, t);
+  sort_into_tiles(queue, tiles);
+  const std::int64_t unit_rows = tiles.unit_rows(), rows = tiles.tile * unit_rows;
+  const std::int64_t A = tiles.num_agents, rows_of_all = tiles.num_envs * A;
+  ScatterArgs back;
+  back.tiles = tiles;
+  const auto put = [&](const at::Tensor& from, std::int64_t row, const at::Tensor& to, std::int64_t step) {
+    if (from.defined())
+      back.add(row_of(from, row), row_of(to, step), to.stride(0) * to.element_size() / rows_of_all);
+  };
+  put(staged_.action, 0, buffers.action, t);
+  if (is_own_) {
+    put(staged_.value, 0, buffers.value, t);
+    put(staged_.log_prob, 0, buffers.log_prob, t);
+  }
+  put(staged_.state, 1, is_own_ ? buffers.state : state_, is_own_ ? t + 1 : 0);
+  put(staged_.noise, 1, is_own_ ? buffers.noise : noise_, is_own_ ? t + 1 : 0);
+  Policy::ActOptions frozen = options;
+  frozen.greedy = false;
+  frozen.exploration = nullptr;
+  lead_.inference->run(
+      Blocks::of_size(tiles.first_tile[tiles.num_sets] * rows, rows, false),
+      [&](Lane& lane, std::int64_t begin, std::int64_t) {
+        const std::int64_t tile = begin / rows, unit = begin / unit_rows;
+        const int set = tiles.set_of_tile[tile];
+        const std::int64_t n = tiles.units_of_tile[tile] * unit_rows;
+        GatherArgs gathered;
+        gathered.index = tiles.index + unit;
+        gathered.rows = n / unit_rows;
+        for (const Input& input : inputs_)
+          gathered.add(row_of(input.from, input.by_step ? t : 0),
+                       bytes_of(input.to) + unit * input.unit_bytes, input.unit_bytes);
+        gather(queue, gathered);
+        const Policy::Impl& one = *sets_[static_cast<std::size_t>(set)];
+        const PolicyPass pass = one.forward(lane, pass_of(unit, gathered.rows), nullptr, 0, false, lead_);
+        SampleArgs args = one.act_args(staged_, 0, pass, begin, is_own_ && set == 0 ? options : frozen);
+        args.index = gathered.index;
+        args.unit = static_cast<int>(unit_rows);
+        sample(queue, args);
+        ScatterArgs scattered = back;
+        scattered.first = begin;
+        scattered.rows = n;
+        scatter_rows(queue, scattered);
+      });
+}
+
+}  // namespace wd

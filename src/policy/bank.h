@@ -1,0 +1,56 @@
+// bank.h: policies whose networks differ in nothing but their weights act in one pass, each in its own rows.
+#pragma once
+
+#include <vector>
+
+#include "kernels/tiles.h"
+#include "src/policy/impl.h"
+
+namespace wd {
+
+// The rows of a step are sorted into tiles by the policy that acts for them (kernels/tiles.h), gathered, and
+// their actions are scattered. So the cost is that of one policy, whatever the number of them; the actions
+// are those that each policy draws alone. On the CPU, where a tile is a block of a lane.
+class Bank {
+ public:
+  // The first policy is `lead`, whose working memory all use. `buffers` are those in which all act, and hold
+  // the state of their networks if `is_own`. At most `sets` policies, of players below `players`.
+  Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& settings, bool is_own, int sets,
+       int players);
+  // Whether policies with these settings can be in one bank.
+  static bool are_alike(const PolicySettings& one, const PolicySettings& other);
+
+  const PolicySettings& settings() const { return settings_; }
+
+  // From now on this policy acts where this player plays. It must outlive the bank.
+  void add(Policy& policy, int player);
+  // Acts in row t where its players play. What a policy explores with is only for the lead of its own
+  // buffers.
+  void act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options);
+  // [1, E, A, size], of networks that do not keep their state in the buffers; undefined: none. And of noise.
+  const at::Tensor& state() const { return state_; }
+  const at::Tensor& noise() const { return noise_; }
+
+ private:
+  PolicyPass pass_of(std::int64_t unit, std::int64_t units) const;
+
+  // A field that policies read, and where its gathered rows are.
+  struct Input {
+    at::Tensor from, to;
+    bool by_step;
+    std::int64_t unit_bytes;
+  };
+
+  Policy::Impl& lead_;
+  PolicySettings settings_;
+  bool is_own_;
+  std::vector<const Policy::Impl*> sets_;
+  TilesArgs tiles_;
+  std::vector<at::Tensor> memory_;  // that tiles_ points to
+  at::Tensor set_of_player_, state_, noise_;
+  PolicyBuffers staged_;  // [1, units, rows of a unit, ...], states and noise [2, ...]
+  PolicyPass whole_;      // the inputs of all its rows
+  std::vector<Input> inputs_;
+};
+
+}  // namespace wd
