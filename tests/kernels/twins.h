@@ -254,6 +254,7 @@ void twins_of_loss() {
         LossData data = random_loss_data(draws, layout, rows, layout.num_heads > 0);
         data.norm = {0.25f, 0.75f};
         if (rows % 2 == 1) data.value_norm = {1.5f, 3.0f};
+        if (rows % 2 == 1 && !data.legal.empty()) data.policy_weight = {1.75f};
         const Losses cpu = run_loss(HostMemory(), data, settings), gpu = run_loss(Memory(), data, settings);
         EXPECT_EQ(gpu.output_grad, cpu.output_grad);
         EXPECT_EQ(gpu.value_grad, cpu.value_grad);
