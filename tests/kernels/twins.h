@@ -67,9 +67,14 @@ void twins_of_returns() {
   Draws draws(1);
   for (const int num_envs : kTwinSizes) {
     const RolloutArrays rollout = random_rollout(draws, 37, num_envs, 3);
+    const RolloutArrays turns = random_turns(draws, 37, num_envs);
     for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
       const ReturnsArgs settings{
           .method = method, .gamma = 0.97f, .lambda = 0.9f, .time_limit = 20, .n_step = 5};
+      EXPECT_EQ(run_returns(Memory(), turns, settings).advantage,
+                run_returns(HostMemory(), turns, settings).advantage);
+      EXPECT_EQ(run_returns(Memory(), turns, settings).target,
+                run_returns(HostMemory(), turns, settings).target);
       const Returns cpu = run_returns(HostMemory(), rollout, settings);
       const Returns gpu = run_returns(Memory(), rollout, settings);
       EXPECT_EQ(gpu.advantage, cpu.advantage);
