@@ -27,11 +27,14 @@ struct LossArgs {
   NetworkRows networks{};
   const std::int32_t* action = nullptr;       // [rows, action_width]
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
-  const float* old_log_prob = nullptr;        // [rows]
-  const float* old_value = nullptr;           // [rows]
-  const float* advantage = nullptr;           // [rows]
-  const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
-  const float* target = nullptr;              // [rows]
+  // [1]: the policy's part of the loss and its sums are multiplied by it, and are 0 in rows whose heads have
+  // one legal choice each; or null: such rows count as the others do. Needs action_mask.
+  const float* policy_weight = nullptr;
+  const float* old_log_prob = nullptr;    // [rows]
+  const float* old_value = nullptr;       // [rows]
+  const float* advantage = nullptr;       // [rows]
+  const float* advantage_norm = nullptr;  // {mean, 1 / standard deviation}, or null
+  const float* target = nullptr;          // [rows]
   // {mean, deviation}, in units of which the value loss is computed, as networks.value is; or null. If
   // value_is_plain, networks.value has the units of the target instead.
   const float* value_norm = nullptr;

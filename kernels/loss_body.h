@@ -75,6 +75,11 @@ WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, const Loss
   for (int k = 0; k < kNumLossSums; ++k) args.row_sums[k * args.rows + row] = 0.0f;
 }
 
+WD_FN float policy_weight(const LossArgs& args, const std::uint8_t* legal) {
+  if (args.policy_weight == nullptr) return 1.0f;
+  return args.layout.leaves_choice(legal) ? *args.policy_weight : 0.0f;
+}
+
 template <typename D>
 WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
   const ActionLayout& layout = args.layout;
@@ -88,15 +93,18 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& 
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
   const ScalarLoss value =
       args.with_value ? value_loss_of_row(args, row, *input.value) : ScalarLoss{0.0f, 0.0f};
-  D::gradient(seen, action, policy.gradient, coefficients(args).entropy_coeff, grad, args.log_std_grad[row]);
+  const float weight = policy_weight(args, input.legal);
+  D::gradient(seen, action, weight * policy.gradient, weight * coefficients(args).entropy_coeff, grad,
+              args.log_std_grad[row]);
   *input.value_grad = coefficients(args).value_coeff * value.gradient;
   float* const sums = args.row_sums + row;
   sums[kCount * args.rows] = 1.0f;
-  sums[kPolicyLoss * args.rows] = policy.loss;
+  sums[kPolicyLoss * args.rows] = weight * policy.loss;
   sums[kValueLoss * args.rows] = value.loss;
-  sums[kEntropy * args.rows] = now.entropy;
-  sums[kApproxKl * args.rows] = (ratio.value - 1.0f) - ratio.log;  // Schulman's k3 estimate
-  sums[kClipped * args.rows] = args.ppo && abs(ratio.value - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
+  sums[kEntropy * args.rows] = weight * now.entropy;
+  sums[kApproxKl * args.rows] = weight * ((ratio.value - 1.0f) - ratio.log);  // Schulman's k3 estimate
+  const bool clipped = args.ppo && abs(ratio.value - 1.0f) > coefficients(args).clip;
+  sums[kClipped * args.rows] = clipped ? weight : 0.0f;
 }
 
 struct LossRow {

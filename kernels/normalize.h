@@ -1,6 +1,7 @@
 // normalize.h: normalization by the moments of a rollout, in device memory.
 #pragma once
 
+#include "wd/kernels/action_layout.h"
 #include "wd/queue.h"
 
 namespace wd {
@@ -8,10 +9,13 @@ namespace wd {
 // The output of masked_moments() (reduce.h): {count, sum, sum of squares}.
 enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
 
-// norm = {mean, 1 / (standard deviation + 1e-8)}; with a deviation from elsewhere, {0, 1 / deviation}.
+// norm = {mean, 1 / (standard deviation + 1e-8)}; with a deviation from elsewhere, {0, 1 / deviation}. Then
+// the number of all rows for each that `moments` contain, or 0 if they contain none: the factor with which a
+// mean over all rows becomes that over these.
 struct NormalizationArgs {
   const double* moments = nullptr;   // [kNumMoments]
-  float* norm = nullptr;             // [2]
+  const double* all = nullptr;       // [kNumMoments]: of all rows
+  float* norm = nullptr;             // [3]
   const float* deviation = nullptr;  // [1], or null
 };
 
@@ -28,8 +32,18 @@ struct NormalizeTargetsArgs {
   float* advantage = nullptr;          // [n]
 };
 
-// Both enqueue.
+// with_choice = mask, and 0 where each head has one legal choice.
+struct WithChoiceArgs {
+  std::int64_t rows = 0;
+  ActionLayout layout{};
+  const std::uint8_t* action_mask = nullptr;  // [rows, columns]
+  const std::uint8_t* mask = nullptr;         // [rows]
+  std::uint8_t* with_choice = nullptr;        // [rows]
+};
+
+// All enqueue.
 WD_DECLARE_KERNEL(normalization, NormalizationArgs)
 WD_DECLARE_KERNEL(normalize_targets, NormalizeTargetsArgs)
+WD_DECLARE_KERNEL(find_choice, WithChoiceArgs)
 
 }  // namespace wd

@@ -20,6 +20,13 @@ WD_FN void write_normalization(const NormalizationArgs& args, std::int64_t) {
   args.norm[0] = given ? 0.0f : static_cast<float>(mean_of(args.moments));
   args.norm[1] =
       given ? 1.0f / *args.deviation : static_cast<float>(1.0 / (sqrt(variance_of(args.moments)) + 1e-8));
+  const double count = args.moments[kMomentCount];
+  args.norm[2] = count > 0.0 ? static_cast<float>(args.all[kMomentCount] / count) : 0.0f;
+}
+
+WD_FN void find_choice_of_row(const WithChoiceArgs& args, std::int64_t row) {
+  const bool chooses = args.layout.leaves_choice(args.action_mask + row * args.layout.columns());
+  args.with_choice[row] = chooses ? args.mask[row] : 0;
 }
 
 WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {

@@ -9,6 +9,11 @@ enum class ReturnMethod : std::int32_t { kGae, kNStep, kMonteCarlo };
 
 // docs/architecture.md defines the flags of a transition. Outputs are 0 where the mask is 0. The mask is
 // that of kernels/transitions.h.
+//
+// In a game with turns (Spec::zero_sum_turns) whose agents are both the policy's, an agent that waits has the
+// reward and the value of the one on turn, with the other sign. So the value of what follows a move has the
+// other sign if the turn changes, and the target of who waits is minus that of who moves. Where another
+// player has the seat of who is on turn, whose row then does not count, an agent that waits has its own.
 struct ReturnsArgs {
   ReturnMethod method = ReturnMethod::kGae;
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
@@ -24,6 +29,8 @@ struct ReturnsArgs {
   const std::uint8_t* terminated = nullptr;        // [T, E]
   const std::uint8_t* truncated = nullptr;         // [T, E]
   const std::uint8_t* reset_step = nullptr;        // [T, E]
+  const std::uint8_t* waits = nullptr;             // entry `wait` of action masks [T + 1, E, 2, choices]
+  int choices = 0;                                 // with it; without turns it is null
   float* advantage = nullptr;                      // [T, E, A]
   float* target = nullptr;                         // [T, E, A]: advantage + value
   std::uint8_t* mask = nullptr;                    // [T, E, A]: transitions(), which Monte Carlo narrows

@@ -25,6 +25,7 @@ struct LossSettings {
   // [4] float32 on the device: clip .. entropy_coeff, used instead of those above; or undefined.
   at::Tensor scheduled;
   at::Tensor advantage_norm;  // [2] float32 {mean, 1 / standard deviation}, or undefined
+  at::Tensor policy_weight;   // [1] float32: LossArgs::policy_weight, or undefined
   at::Tensor value_norm;      // Policy::value_norm(), in whose units the value loss is computed
   // With it: Policy::rollout_value_norm(), the units of the values that the rollout has; undefined: the same.
   at::Tensor rollout_value_norm;

@@ -190,6 +190,16 @@ struct StreamSpec {
 };
 inline constexpr int kMaxStreams = 4;
 
+// Two agents move in turn, and one wins what the other loses. The agent that is not on turn has one legal
+// choice in each head, which is `wait` in the first; for the one on turn, `wait` is not legal. So one entry
+// of a mask says who is on turn, which the number of legal choices does not: a move may be forced. If one
+// policy acts for both agents, its returns are those of who is on turn (kernels/returns.h).
+struct ZeroSumTurns {
+  int wait = -1;  // a choice of the first head; -1: the game is not one of these
+
+  bool are_declared() const { return wait != -1; }
+};
+
 struct Spec {
   std::vector<Role> roles;
   int time_limit = 0;  // steps [1, 2^24)
@@ -198,6 +208,7 @@ struct Spec {
   ObservationTable table = {};  // of all roles
   std::vector<StreamSpec> streams = {};
   Drawing drawing = {};
+  ZeroSumTurns zero_sum_turns = {};
 
   int num_agents() const {
     int agents = 0;

@@ -44,13 +44,18 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   if (settings_.normalize_value && !policy_.value_norm().defined()) policy_.normalize_values();
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
-  moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
+  moments_ = at::zeros({(5 + normalized_steps) * kNumMoments}, doubles);
   advantage_moments_ = moments_.narrow(0, 0, kNumMoments);
   taught_moments_ = moments_.narrow(0, kNumMoments, kNumMoments);
-  target_moments_ = moments_.narrow(0, 2 * kNumMoments, kNumMoments);
-  value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
-  step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
-  advantage_norm_ = at::zeros({2}, buffers_.value.options());
+  choosing_moments_ = advantage_moments_;
+  if (buffers_.action_mask.defined()) {
+    choosing_moments_ = moments_.narrow(0, 2 * kNumMoments, kNumMoments);
+    with_choice_ = at::zeros_like(buffers_.mask);
+  }
+  target_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
+  value_moments_ = moments_.narrow(0, 4 * kNumMoments, kNumMoments);
+  step_moments_ = moments_.narrow(0, 5 * kNumMoments, normalized_steps * kNumMoments);
+  advantage_norm_ = at::zeros({3}, buffers_.value.options());
   if (plan_.adaptive_kl > 0.0) {
     adaptive_lr_ = at::full({1}, settings_.lr.points.front().value, doubles);
     learned_.follow(adaptive_lr_, plan_.adaptive_kl);
@@ -76,8 +81,20 @@ void OnPolicy::normalize_targets() {
   args.advantage = buffers_.advantage.mutable_data_ptr<float>();
   wd::normalize_targets(current_queue(device_), args);
   moments_of(buffers_.target, taught_moments_);
+  sum_advantages();
+  group_.all_reduce(moments_.narrow(0, 0, 3 * kNumMoments));
+}
+
+// A row whose agent has one legal choice counts for the value, and for nothing that the policy learns from.
+void OnPolicy::sum_advantages() {
   moments_of(buffers_.advantage, advantage_moments_);
-  group_.all_reduce(moments_.narrow(0, 0, 2 * kNumMoments));
+  if (!with_choice_.defined()) return;
+  find_choice(current_queue(device_), {.rows = with_choice_.numel(),
+                                       .layout = policy_.action_layout(),
+                                       .action_mask = buffers_.action_mask.const_data_ptr<std::uint8_t>(),
+                                       .mask = buffers_.mask.const_data_ptr<std::uint8_t>(),
+                                       .with_choice = with_choice_.mutable_data_ptr<std::uint8_t>()});
+  moments_of(buffers_.advantage, with_choice_, choosing_moments_);
 }
 
 at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>& should_stop) {
@@ -88,6 +105,7 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
   loss.value_norm = policy_.value_norm();
   loss.rollout_value_norm = policy_.rollout_value_norm();
   if (settings_.normalize_advantage || loss.value_norm.defined()) loss.advantage_norm = advantage_norm_;
+  if (with_choice_.defined()) loss.policy_weight = advantage_norm_.narrow(0, 2, 1);
   return gradient_.accumulate(batch, loss, should_stop);
 }
 
@@ -118,7 +136,7 @@ void OnPolicy::begin_returns() {
                        buffers_.mask.const_data_ptr<std::uint8_t>(), trajectory_.steps(),
                        buffers_.mask.stride(0), step_moments_.mutable_data_ptr<double>());
   } else {
-    moments_of(buffers_.advantage, advantage_moments_);
+    sum_advantages();
   }
   moments_of(buffers_.target, target_moments_);
   moments_of(buffers_.value, value_moments_);
@@ -133,8 +151,9 @@ void OnPolicy::end_prepare() {
     std::exchange(sum_arrives_, {})();
   }
   if (settings_.normalize_return) normalize_targets();
-  NormalizationArgs args{advantage_moments_.const_data_ptr<double>(),
-                         advantage_norm_.mutable_data_ptr<float>()};
+  NormalizationArgs args{.moments = choosing_moments_.const_data_ptr<double>(),
+                         .all = advantage_moments_.const_data_ptr<double>(),
+                         .norm = advantage_norm_.mutable_data_ptr<float>()};
   if (settings_.normalize_value) {
     if (to_train_) policy_.merge_value_moments(target_moments_);
     if (!settings_.normalize_advantage) args.deviation = policy_.value_norm().const_data_ptr<float>() + 1;
@@ -153,7 +172,8 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   const StepRecord record = learned_.record();
   const std::vector<double> sums = learned_.sums(), last = last_epoch();
   const auto mean = [&](LossSum which) { return ratio(sums[which], sums[kCount]); };
-  const auto [advantage, advantage_variance] = statistics_of(advantage_moments_);
+  const auto [advantage, advantage_variance] = statistics_of(choosing_moments_);
+  const double error_variance = statistics_of(advantage_moments_).second;
   const auto [target, target_variance] = statistics_of(target_moments_);
   const double taught_variance =
       settings_.normalize_return ? statistics_of(taught_moments_).second : target_variance;
@@ -174,8 +194,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
       {"advantage_std", std::sqrt(advantage_variance)},
       {"return_mean", target},
       {"return_std", std::sqrt(target_variance)},
-      {"explained_variance",
-       taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
+      {"explained_variance", taught_variance > 0.0 ? 1.0 - error_variance / taught_variance : std::nan("")},
       {"approx_kl", mean(kApproxKl)},
       {"approx_kl_last_epoch", ratio(last[kApproxKl], last[kCount])},
       {"clip_fraction", mean(kClipped)},
@@ -257,7 +276,8 @@ void OnPolicySettings::check(const TrainingShape& shape, const Problem& problem)
 }
 
 double OnPolicySettings::bytes(const WorkerShape& worker) const {
-  return normalize_reward ? RewardNorm::bytes(worker) : 0.0;
+  const double rows = worker.replicas * static_cast<double>(worker.rollout_steps) * worker.layout.num_agents;
+  return (normalize_reward ? RewardNorm::bytes(worker) : 0.0) + (worker.layout.has_action_mask ? rows : 0.0);
 }
 
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {

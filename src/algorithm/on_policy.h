@@ -54,6 +54,7 @@ class OnPolicy final : public RolloutAlgorithm {
   static Coefficients coefficients_of(const OnPolicySettings& settings, const Plan& plan, Device device);
   void begin_returns();
   void normalize_targets();
+  void sum_advantages();
   at::Tensor accumulate(const Batch& batch, const std::function<bool()>& should_stop) override;
 
   PolicyGradient gradient_;
@@ -62,10 +63,12 @@ class OnPolicy final : public RolloutAlgorithm {
   Coefficients coefficients_;     // values for the last update
   at::Tensor moments_;            // the moments below, one after the other
   at::Tensor advantage_moments_;  // [kNumMoments] float64
+  at::Tensor choosing_moments_;   // of the advantages of rows with a choice; without masks: the same tensor
+  at::Tensor with_choice_;        // [T, E, A] uint8: mask of these rows; undefined without masks
   at::Tensor taught_moments_;     // of the targets after normalization, with normalize_return
   at::Tensor target_moments_, value_moments_;
   at::Tensor step_moments_;    // [T, kNumMoments]: of the targets of each step, with normalize_return
-  at::Tensor advantage_norm_;  // [2] float32
+  at::Tensor advantage_norm_;  // [3] float32: see NormalizationArgs
   at::Tensor adaptive_lr_;     // [1] float64, with plan_.adaptive_kl
   std::optional<RewardNorm> reward_norm_;
   at::Tensor reward_moments_;          // [kNumMoments], with reward_norm_

@@ -43,6 +43,7 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   args.old_value = at_row<const float>(batch.value, begin);
   args.advantage = at_row<const float>(batch.advantage, begin);
   args.advantage_norm = at_row<const float>(settings.advantage_norm);
+  if (settings.policy_weight.defined()) args.policy_weight = at_row<const float>(settings.policy_weight);
   args.target = at_row<const float>(batch.target, begin);
   if (settings.value_norm.defined()) {
     const at::Tensor& old = settings.rollout_value_norm;

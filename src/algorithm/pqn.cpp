@@ -103,6 +103,7 @@ void Pqn::team_returns(ReturnsArgs args) {
                                .team_mask = team_.mask.mutable_data_ptr<std::uint8_t>()};
   team_reward(queue, rewards);
   args.num_agents = 1;
+  args.waits = nullptr;  // a team has one side
   args.reward = rewards.team_reward;
   args.value = team_.value.const_data_ptr<float>();
   args.agent_terminated = team_.zeros.const_data_ptr<std::uint8_t>();

@@ -102,6 +102,8 @@ Json description_json(const Experiment& setup) {
     json["table"] = {
         {"features", spec.table.features}, {"relative", spec.table.relative}, {"own", spec.table.own}};
   }
+  json["zero_sum_turns"] = nullptr;
+  if (spec.zero_sum_turns.are_declared()) json["zero_sum_turns"] = {{"wait", spec.zero_sum_turns.wait}};
   for (const char* list : {"parameters", "state", "statistics", "streams"}) json[list] = Json::array();
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {
     json["parameters"].push_back({{"name", info.name},
@@ -154,6 +156,9 @@ std::string description(const Experiment& setup) {
   std::string text =
       concat(setup.environment->name(), ": ", report::counted(spec.num_agents(), "agent"), ", an episode ",
              end_of(spec), " after ", report::counted(spec.time_limit, "step"), "\n");
+  if (spec.zero_sum_turns.are_declared())
+    text += concat("two agents move in turn, one wins what the other loses; choice ",
+                   spec.zero_sum_turns.wait, " is to wait\n");
   int first = 0;
   for (const Role& role : spec.roles) {
     text += role_text(role, first);

@@ -165,6 +165,21 @@ std::string table_fault(const Spec& spec) {
   return "";
 }
 
+std::string turns_fault(const Spec& spec) {
+  if (!spec.zero_sum_turns.are_declared()) return "";
+  if (spec.num_agents() != 2)
+    return concat("zero_sum_turns need exactly two agents, and there are ", spec.num_agents());
+  for (const Role& role : spec.roles) {
+    const std::string who = concat("zero_sum_turns: role ", role.name);
+    if (role.action.is_continuous()) return concat(who, " has continuous actions, and waiting is a choice");
+    if (!role.action_mask) return concat(who, " has no action mask, which tells whose turn it is");
+    if (spec.zero_sum_turns.wait < 0 || spec.zero_sum_turns.wait >= role.action.heads.front())
+      return concat(who, ": wait = ", spec.zero_sum_turns.wait, " is none of the ", role.action.heads.front(),
+                    " choices of its first head");
+  }
+  return "";
+}
+
 std::string statistic_fault(const Statistic& statistic, const StateLayout& layout,
                             const std::set<std::string>& roles) {
   for (const StateField& field : layout.fields) {
@@ -241,6 +256,7 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
   if (roles.size() > kMaxRoles) return concat("more than ", kMaxRoles, " roles");
   if (std::string fault = table_fault(spec); !fault.empty()) return fault;
   if (std::string fault = streams_fault(spec); !fault.empty()) return fault;
+  if (std::string fault = turns_fault(spec); !fault.empty()) return fault;
   for (const StateField& field : layout.fields) {
     if (!fields.insert(field.name).second) return concat("two state fields are called ", field.name);
   }

@@ -14,6 +14,7 @@ struct Case {
   PolicySettings settings;
   Precision precision = kFp32;
   bool first_weights = false;  // as a training begins, with units of values that are not known yet
+  bool waiting = false;        // in every other row each head has one legal choice
   bool as_warpdrives = false;  // no truncation, and no agent leaves early: WarpDrive supports neither
 };
 
@@ -127,7 +128,16 @@ std::vector<Case> cases() {
   Case both{"ppo_normalized_reward_and_value", heads, true, ppo.settings};
   both.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
   both.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
-  return {reading("ppo_central_normalized_value", ppo, {"observation"}, {"observation", "state"}),
+  const auto waiting = [](Case c, const char* name) {
+    c.name = name;
+    c.masks = c.waiting = true;
+    return c;
+  };
+  return {waiting(a2c, "a2c_waiting"),
+          waiting(ppo, "ppo_waiting"),
+          waiting(ppo_kl, "ppo_waiting_target_kl"),
+          waiting(reinforce, "reinforce_waiting"),
+          reading("ppo_central_normalized_value", ppo, {"observation"}, {"observation", "state"}),
           reading("ppo_agent_id_normalized_value", ppo_box, {"observation", "own", "agent_id"},
                   {"state", "agent_id"}),
           reading("ppo_gru_central_normalized_value", ppo_gru, {"observation", "agent_id"},
@@ -230,6 +240,12 @@ TEST_P(Records, AnUpdate) {
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);
+  if (c.waiting) {
+    const at::Tensor waits = buffers.action_mask.view({-1, 7}).slice(0, 0, {}, 2);  // [rows, 3 + 4 choices]
+    waits.fill_(0);
+    waits.select(1, 1).fill_(1);
+    waits.select(1, 3).fill_(1);
+  }
   for (std::size_t k = 0; k < spec.streams.size(); ++k)
     fill(buffers.stream_rows[k], draws.uniforms(buffers.stream_rows[k].numel(), -2.0f, 2.0f));
   Policy policy = c.first_weights ? Policy(buffers, c.settings, 0, kSeed, kChunkRows, {}, c.precision)

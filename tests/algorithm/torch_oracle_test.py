@@ -31,6 +31,7 @@ NAMES = [
     "a2c_normalized_value",
     "a2c_normalized_value_gru",
     "a2c_share",
+    "a2c_waiting",
     "a2c_warpdrive",
     "ppo",
     "ppo_adaptive_kl",
@@ -48,9 +49,12 @@ NAMES = [
     "ppo_share",
     "ppo_squashed_gaussian",
     "ppo_target_kl",
+    "ppo_waiting",
+    "ppo_waiting_target_kl",
     "reinforce",
     "reinforce_normalized_return",
     "reinforce_normalized_reward",
+    "reinforce_waiting",
 ]
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
 
@@ -442,9 +446,16 @@ def rows_of(record):
     return rows | parts | {"place": torch.arange(len(rows["mask"]))}
 
 
-def sums_of(record, weights, rows, ppo, advantage):
+def with_choice(record, rows):
+    """Whether the agent of a row could choose: some head has several legal choices."""
+    if "action_mask" not in rows:
+        return torch.ones(len(rows["mask"]), dtype=torch.bool)
+    return torch.stack([legal.sum(-1) > 1 for legal in rows["action_mask"].long().split(record.heads, -1)]).any(0)
+
+
+def sums_of(record, weights, rows, ppo, advantage, policy_weight=1.0):
     """Sums over the rows that count: row count, policy loss, value loss, entropy, KL estimate and clipped
-    rows."""
+    rows. What concerns the policy has a weight for each row."""
     output, value = forward(record, weights, rows, rows["place"])
     log_prob, entropy = distribution_of(record, weights, output, rows.get("action_mask"), rows["action"])
     ratio = (log_prob - rows["log_prob"]).exp()
@@ -466,6 +477,7 @@ def sums_of(record, weights, rows, ppo, advantage):
     kl = ratio - 1 - ratio.log()
     outside = ((ratio - 1).abs() > record.clip_param).double()
     counts = rows["mask"] > 0
+    policy, entropy, kl, outside = (x * policy_weight for x in (policy, entropy, kl, outside))
     return [x[counts].sum() for x in (torch.ones_like(value), policy, error, entropy, kl, outside)]
 
 
@@ -626,7 +638,11 @@ def update(record):
     weights, everything = parameters(record), rows_of(record)
     adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
     ppo = record.algorithm == "ppo"
-    kept = everything["advantage"][everything["mask"] > 0]
+    counts = everything["mask"] > 0
+    chooses = counts & with_choice(record, everything)
+    kept = everything["advantage"][chooses]
+    # So that means over all rows are those over the rows with a choice.
+    everything["weight"] = chooses.double() * counts.sum() / chooses.sum()
     batches = record.orders() if ppo or record.max_rows else [torch.arange(len(everything["mask"]))]
     # The first minibatch of each epoch.
     starts = list(itertools.accumulate(map(len, record.epochs()), initial=0)) if len(batches) > 1 else [0]
@@ -640,7 +656,7 @@ def update(record):
             advantage = (advantage - kept.mean()) / (kept.std(correction=0) + 1e-8)
         elif record.normalize_value:
             advantage = advantage / value_units(record)[1][1]
-        sums = sums_of(record, weights, rows, ppo, advantage)
+        sums = sums_of(record, weights, rows, ppo, advantage, rows["weight"])
         totals += torch.stack(sums).detach()
         if ppo and record.target_kl > 0 and sums[4] / sums[0] > 1.5 * record.target_kl:
             break
@@ -669,6 +685,8 @@ def test_one_update(record):
         torch.testing.assert_close(record[f"after.{name}"], expected.detach(), rtol=0, atol=0.01 * record.lr)
     means = totals / totals[0]
     advantage, target, mask, raw = returns_of(record)
+    chooses = with_choice(record, rows_of(record)).view(mask.shape)
+    learned = advantage[(mask > 0) & chooses]
     advantage, target, raw = (x[mask > 0] for x in (advantage, target, raw))
     expected = {
         "policy_loss": means[1],
@@ -683,8 +701,8 @@ def test_one_update(record):
         "learning_rate": torch.tensor(rate),
         "return_mean": raw.mean(),
         "return_std": raw.std(correction=0),
-        "advantage_mean": advantage.mean(),
-        "advantage_std": advantage.std(correction=0),
+        "advantage_mean": learned.mean(),
+        "advantage_std": learned.std(correction=0),
         "explained_variance": 1 - advantage.var(correction=0) / target.var(correction=0),
         "empty_minibatches": torch.tensor(0),
     }
@@ -697,3 +715,21 @@ def test_one_update(record):
         assert rate < record.lr, "the rate did not follow the divergence"
     if record.target_kl:
         assert 0 < len(norms) < batches, "the KL limit stopped nothing"
+
+
+@pytest.mark.parametrize("name", ["a2c_waiting", "reinforce_waiting"])
+def test_the_policys_numbers_are_means_over_rows_with_a_choice(recordings, name):
+    record = recordings[name]
+    weights, rows = record.prefixed("before."), rows_of(record)
+    chooses = with_choice(record, rows)
+    assert 0.4 < chooses.double().mean() < 0.6
+    kept = (rows["mask"] > 0) & chooses
+    output, value = forward(record, weights, rows, rows["place"])
+    log_prob, entropy = distribution_of(record, weights, output, rows["action_mask"], rows["action"])
+    found = {name: record[f"metric.{name}"] for name in ("policy_loss", "entropy", "advantage_mean", "value_loss")}
+    torch.testing.assert_close(found["policy_loss"], -(log_prob * rows["advantage"])[kept].mean(), **TOLERANCE)
+    torch.testing.assert_close(found["entropy"], entropy[kept].mean(), **TOLERANCE)
+    torch.testing.assert_close(found["advantage_mean"], rows["advantage"][kept].mean(), **TOLERANCE)
+    if name == "a2c_waiting":
+        every = rows["mask"] > 0
+        torch.testing.assert_close(found["value_loss"], ((value - rows["target"]) ** 2)[every].mean(), **TOLERANCE)

@@ -189,6 +189,40 @@ TEST(SpecFault, Streams) {
             "stream 'a': a row has more than 2^24 numbers");
 }
 
+TEST(SpecFault, Turns) {
+  const auto fault = [](const std::function<void(Spec&)>& change) {
+    Spec spec{.roles = {{.name = "player",
+                         .count = 2,
+                         .observation = {{"x", 1}},
+                         .action = ActionSpace::discrete({3, 2}),
+                         .action_mask = true}},
+              .time_limit = 5,
+              .zero_sum_turns = {.wait = 2}};
+    change(spec);
+    return spec_fault(spec, {});
+  };
+  EXPECT_EQ(fault([](Spec&) {}), "");
+  EXPECT_EQ(fault([](Spec& spec) {
+              spec.roles.push_back(spec.roles[0]);
+              spec.roles[0].name = "first";
+              spec.roles[0].count = spec.roles[1].count = 1;
+            }),
+            "");
+  EXPECT_EQ(fault([](Spec& spec) { spec.roles[0].count = 3; }),
+            "zero_sum_turns need exactly two agents, and there are 3");
+  EXPECT_EQ(fault([](Spec& spec) { spec.roles[0].action_mask = false; }),
+            "zero_sum_turns: role player has no action mask, which tells whose turn it is");
+  EXPECT_EQ(fault([](Spec& spec) {
+              spec.roles[0].action_mask = false;
+              spec.roles[0].action = ActionSpace::box(1, -1.0f, 1.0f);
+            }),
+            "zero_sum_turns: role player has continuous actions, and waiting is a choice");
+  for (const int wait : {-2, 3})
+    EXPECT_EQ(
+        fault([&](Spec& spec) { spec.zero_sum_turns.wait = wait; }),
+        concat("zero_sum_turns: role player: wait = ", wait, " is none of the 3 choices of its first head"));
+}
+
 // Declares a stream and has no function that writes it.
 struct Silent {
   struct Params {

@@ -20,9 +20,10 @@ struct LossData {
   std::vector<std::int32_t> action{};                                     // [rows, width]
   std::vector<std::uint8_t> legal{};                                      // [rows, columns], or empty
   std::vector<float> old_log_prob{}, old_value{}, advantage{}, target{};  // [rows]
-  std::vector<float> norm{};         // {mean, 1 / standard deviation} of advantages, or empty
-  std::vector<float> value_norm{};   // {mean, deviation} of values, or empty
-  std::vector<std::uint8_t> mask{};  // [rows]
+  std::vector<float> norm{};           // {mean, 1 / standard deviation} of advantages, or empty
+  std::vector<float> value_norm{};     // {mean, deviation} of values, or empty
+  std::vector<float> policy_weight{};  // one number, or empty
+  std::vector<std::uint8_t> mask{};    // [rows]
   // Not 0: rows are this far apart, and the value is the column behind the others, as networks write them.
   std::int64_t stride = 0;
   std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
@@ -197,6 +198,7 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.old_value = memory.put(data.old_value);
   settings.advantage = memory.put(data.advantage);
   settings.advantage_norm = memory.put(data.norm);
+  settings.policy_weight = memory.put(data.policy_weight);
   settings.value_norm = settings.old_norm = memory.put(data.value_norm);
   settings.target = memory.put(data.target);
   settings.mask = memory.put(data.mask);

@@ -258,6 +258,31 @@ TEST(LossRows, MaskedRowsWithGarbageLeaveNoTrace) {
   EXPECT_EQ(got.row_sums[2 * kCount + 1], 1.0f);
 }
 
+// Beside the same loss without a weight: one head has one legal choice in row 0, both have in row 1.
+TEST(LossRows, RowsWithoutAChoiceCountForTheValueAlone) {
+  Draws draws(8);
+  LossData data = random_loss_data(draws, categorical({3, 2}), 2, true);
+  data.mask = {1, 1};
+  data.legal = {0, 1, 0, 1, 1, /**/ 1, 0, 0, 0, 1};
+  data.action = {1, 0, 0, 1};
+  for (const LossArgs& settings : {kA2c, kPpo}) {
+    const Losses plain = run_loss(HostMemory(), data, settings);
+    LossData with = data;
+    with.policy_weight = {2.0f};
+    const Losses got = run_loss(HostMemory(), with, settings);
+    EXPECT_EQ(got.value_grad, plain.value_grad);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(got.output_grad[i], 2.0f * plain.output_grad[i]);
+    for (int i = 5; i < 10; ++i) EXPECT_EQ(got.output_grad[i], 0.0f);
+    for (int k = 0; k < kNumLossSums; ++k) {
+      const bool of_policy = k != kCount && k != kValueLoss;
+      EXPECT_EQ(got.row_sums[2 * k], (of_policy ? 2.0f : 1.0f) * plain.row_sums[2 * k]) << "sum " << k;
+      EXPECT_EQ(got.row_sums[2 * k + 1], of_policy ? 0.0f : plain.row_sums[2 * k + 1]) << "sum " << k;
+    }
+    EXPECT_NE(plain.row_sums[2 * kEntropy], 0.0f);
+    EXPECT_NE(plain.row_sums[2 * kValueLoss + 1], 0.0f);
+  }
+}
+
 TEST(LossRows, NanInTheOutputIsSeenInTheSums) {
   Draws draws(7);
   LossData data = random_loss_data(draws, categorical({3}), 3, false);

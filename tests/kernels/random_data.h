@@ -1,6 +1,7 @@
 // random_data.h: random data in the form that training records, the same on every machine.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -33,6 +34,8 @@ struct RolloutArrays {
   std::vector<float> reward = {}, value = {};                                  // [T, E, A], [T + 1, E, A]
   std::vector<std::uint8_t> active = {}, agent_terminated = {};                // [T + 1, E, A], [T, E, A]
   std::vector<std::uint8_t> terminated = {}, truncated = {}, reset_step = {};  // [T, E]
+  std::vector<std::uint8_t> legal = {};  // [T + 1, E, A, choices]: whose turn it is, in games with turns
+  int choices = 0, wait = 0;
 };
 
 // Episodes are truncated after `limit` steps, including those that run when the rollout begins.
@@ -64,6 +67,30 @@ inline RolloutArrays random_rollout(Draws& draws, int steps, int num_envs, int n
       }
       pending = r.terminated[at] != 0 || r.truncated[at] != 0;
     }
+  }
+  return r;
+}
+
+// Rollouts of a zero-sum game of two agents with turns, of which some last longer than a move, and some moves
+// are forced. In one replica of four, another player has the seat of agent 0 or 1, whose rows do not count.
+inline RolloutArrays random_turns(Draws& draws, int steps, int num_envs, int limit = 1 << 24) {
+  RolloutArrays r = random_rollout(draws, steps, num_envs, 2, limit);
+  r.choices = 4;
+  r.wait = 2;
+  std::fill(r.active.begin(), r.active.end(), 1);
+  std::fill(r.agent_terminated.begin(), r.agent_terminated.end(), 0);
+  r.legal.assign(r.active.size() * 4, 0);
+  std::vector<std::size_t> turn(static_cast<std::size_t>(num_envs));
+  for (std::size_t at = 0; at < r.active.size() / 2; ++at) {
+    const std::size_t e = at % static_cast<std::size_t>(num_envs);
+    turn[e] = draws.one_in(4) ? turn[e] : 1 - turn[e];
+    std::uint8_t *const mover = &r.legal[(2 * at + turn[e]) * 4],
+                        *waits = &r.legal[(2 * at + 1 - turn[e]) * 4];
+    waits[r.wait] = 1;
+    mover[3] = 1;
+    mover[0] = mover[1] = draws.one_in(3) ? 0 : 1;
+    if (e % 4 == 3) r.active[2 * at + e / 4 % 2] = 0;
+    if (2 * at < r.reward.size()) r.reward[2 * at + 1] = -r.reward[2 * at];
   }
   return r;
 }

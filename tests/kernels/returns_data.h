@@ -25,6 +25,8 @@ ReturnsArgs put_rollout(Memory& memory, const RolloutArrays& rollout, ReturnsArg
   settings.terminated = memory.put(rollout.terminated);
   settings.truncated = memory.put(rollout.truncated);
   settings.reset_step = memory.put(rollout.reset_step);
+  if (!rollout.legal.empty()) settings.waits = memory.put(rollout.legal) + rollout.wait;
+  settings.choices = rollout.choices;
   settings.advantage = memory.template make<float>(n);
   settings.target = memory.template make<float>(n);
   settings.mask = memory.template make<std::uint8_t>(n);

@@ -267,6 +267,106 @@ TEST(Returns, OneAgentsLeavingIsNothingToAnother) {
   }
 }
 
+// By hand: gamma = lambda = 1/2; the turns are 0, 1, 1, 0, and 1 in row T; agent 0 is paid 1, 3, 2, 5 and
+// agent 1 the opposite. Agent 0 has the values of kValue, agent 1 twice these.
+//   delta_0 = 1 - 8 / 2 - 2 = -5        V_1 is agent 1's, with the other sign
+//   delta_1 = -3 + 12 / 2 - 8 = -5      agent 1 has the turn again
+//   delta_2 = -2 - 8 / 2 - 12 = -18
+//   delta_3 = 5 - 20 / 2 - 8 = -13
+//   A_3 = -13; A_2 = -18 + 13 / 4 = -14.75; A_1 = -5 - 14.75 / 4 = -8.6875; A_0 = -5 + 8.6875 / 4 = -2.828125
+TEST(Turns, GaeIsThatOfWhoIsOnTurn) {
+  RolloutArrays r = rollout_of({{.name = "nothing ends"}});
+  constexpr std::array<int, kSteps + 1> kTurn = {0, 1, 1, 0, 1};
+  r.choices = 2;
+  r.wait = 1;
+  for (int t = 0; t <= kSteps; ++t) {
+    r.value[2 * t + 1] *= 2.0f;
+    for (const int agent : {0, 1}) {
+      r.legal.push_back(agent == kTurn[t]);
+      r.legal.push_back(agent != kTurn[t]);
+    }
+    if (t < kSteps) r.reward[2 * t + 1] = -r.reward[2 * t];
+  }
+  constexpr Row kAdvantage = {-2.828125f, -8.6875f, -14.75f, -13.0f};
+  const Returns got = run_returns(HostMemory(), r, gae(0.5f));
+  for (int t = 0; t < kSteps; ++t) {
+    const int mover = 2 * t + kTurn[t], waits = 2 * t + 1 - kTurn[t];
+    EXPECT_EQ(got.advantage[mover], kAdvantage[t]) << "t = " << t;
+    EXPECT_EQ(got.target[mover], kAdvantage[t] + r.value[mover]);
+    EXPECT_EQ(got.target[waits], -got.target[mover]);
+    EXPECT_EQ(got.advantage[waits], got.target[waits] - r.value[waits]);
+  }
+}
+
+// A sum over what follows, for each row by itself and in double. Of a replica whose seats both play: r and V
+// of who is on turn, with the sign of who is on turn in row t. Otherwise: those of the agent that plays.
+struct TurnReturns {
+  const RolloutArrays& r;
+  const ReturnsArgs& settings;
+
+  bool waits(int t, int e, int agent) const {
+    return r.legal[std::size_t(((t * r.num_envs + e) * 2 + agent) * r.choices + r.wait)] != 0;
+  }
+  bool plays(int e, int agent) const { return r.active[std::size_t(2 * e + agent)] != 0; }
+  int side(int t, int e, int agent) const {
+    return plays(e, 1 - agent) && waits(t, e, agent) ? 1 - agent : agent;
+  }
+  double value(int t, int e, int agent) const {
+    const int who = side(t, e, agent);
+    return (who == agent ? 1.0 : -1.0) * r.value[std::size_t((t * r.num_envs + e) * 2 + who)];
+  }
+  double reward(int t, int e, int agent) const {
+    const int who = side(t, e, agent);
+    return (who == agent ? 1.0 : -1.0) * r.reward[std::size_t((t * r.num_envs + e) * 2 + who)];
+  }
+  double target(int t, int e, int agent) const {
+    double sum = value(t, e, agent), factor = 1.0, discount = 1.0, total = 0.0;
+    for (int k = t; k < r.steps; ++k) {
+      const std::size_t at = std::size_t(k * r.num_envs + e);
+      const double next = r.terminated[at] != 0 ? 0.0 : settings.gamma * value(k + 1, e, agent);
+      sum += factor * (reward(k, e, agent) + next - value(k, e, agent));
+      factor *= settings.gamma * settings.lambda;
+      total += discount * reward(k, e, agent);
+      const bool last = r.terminated[at] != 0 || r.truncated[at] != 0 || k + 1 == r.steps;
+      if (settings.method == ReturnMethod::kNStep && (last || k + 1 == t + settings.n_step))
+        return total + discount * next;
+      if (last) break;
+      discount *= settings.gamma;
+    }
+    return settings.method == ReturnMethod::kMonteCarlo ? total : sum;
+  }
+};
+
+TEST(Turns, ReturnsAreThoseOfTheDefinition) {
+  Draws draws(2);
+  const RolloutArrays r = random_turns(draws, 40, 50, 12);
+  const ReturnsArgs whole{.method = ReturnMethod::kMonteCarlo, .gamma = 0.5f, .time_limit = 12};
+  for (const ReturnsArgs& settings : {gae(0.0f), gae(0.9f), gae(1.0f), n_step(1), n_step(5), whole}) {
+    const Returns got = run_returns(HostMemory(), r, settings);
+    const TurnReturns expected{r, settings};
+    int counted = 0, opposed = 0;
+    for (std::size_t i = 0; i < got.target.size(); ++i) {
+      const int agent = static_cast<int>(i % 2), e = static_cast<int>(i / 2) % 50,
+                t = static_cast<int>(i / 100);
+      SCOPED_TRACE(testing::Message() << "t = " << t << ", replica " << e << ", agent " << agent);
+      if (settings.method != ReturnMethod::kMonteCarlo) {
+        EXPECT_EQ(got.mask[i], r.reset_step[i / 2] == 0 && expected.plays(e, agent));
+      }
+      if (got.mask[i] == 0) continue;
+      counted += 1;
+      opposed += expected.side(t, e, agent) != agent;
+      EXPECT_NEAR(got.target[i], expected.target(t, e, agent), 2e-5);
+      const float baseline = settings.method == ReturnMethod::kMonteCarlo ? 0.0f : r.value[i];
+      EXPECT_NEAR(got.advantage[i], got.target[i] - baseline, 2e-5);
+      if (got.mask[i ^ 1] != 0) {
+        EXPECT_EQ(got.target[i], -got.target[i ^ 1]);
+      }
+    }
+    EXPECT_GT(counted, 800);
+    EXPECT_GT(opposed, 300);
+  }
+}
+
 TEST(Returns, SameForAnyNumberOfThreads) {
   Draws draws(1);
   const RolloutArrays rollout = random_rollout(draws, 50, 300, 3);

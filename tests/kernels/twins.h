@@ -67,9 +67,14 @@ void twins_of_returns() {
   Draws draws(1);
   for (const int num_envs : kTwinSizes) {
     const RolloutArrays rollout = random_rollout(draws, 37, num_envs, 3);
+    const RolloutArrays turns = random_turns(draws, 37, num_envs);
     for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
       const ReturnsArgs settings{
           .method = method, .gamma = 0.97f, .lambda = 0.9f, .time_limit = 20, .n_step = 5};
+      EXPECT_EQ(run_returns(Memory(), turns, settings).advantage,
+                run_returns(HostMemory(), turns, settings).advantage);
+      EXPECT_EQ(run_returns(Memory(), turns, settings).target,
+                run_returns(HostMemory(), turns, settings).target);
       const Returns cpu = run_returns(HostMemory(), rollout, settings);
       const Returns gpu = run_returns(Memory(), rollout, settings);
       EXPECT_EQ(gpu.advantage, cpu.advantage);
@@ -254,6 +259,7 @@ void twins_of_loss() {
         LossData data = random_loss_data(draws, layout, rows, layout.num_heads > 0);
         data.norm = {0.25f, 0.75f};
         if (rows % 2 == 1) data.value_norm = {1.5f, 3.0f};
+        if (rows % 2 == 1 && !data.legal.empty()) data.policy_weight = {1.75f};
         const Losses cpu = run_loss(HostMemory(), data, settings), gpu = run_loss(Memory(), data, settings);
         EXPECT_EQ(gpu.output_grad, cpu.output_grad);
         EXPECT_EQ(gpu.value_grad, cpu.value_grad);

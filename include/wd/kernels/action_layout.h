@@ -44,6 +44,15 @@ struct ActionLayout {
     for (int h = 0; h < num_heads; ++h) sum += head_size[h];
     return sum;
   }
+  // Whether a head has more than one legal choice, by its mask [columns].
+  WD_FN bool leaves_choice(const std::uint8_t* legal) const {
+    for (int h = 0; h < num_heads; legal += head_size[h++]) {
+      int count = 0;
+      for (int i = 0; i < head_size[h]; ++i) count += legal[i] != 0 ? 1 : 0;
+      if (count > 1) return true;
+    }
+    return false;
+  }
   WD_FN int action_width() const { return num_heads > 0 ? num_heads : components; }
 };
 

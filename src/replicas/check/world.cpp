@@ -214,6 +214,25 @@ std::string World::mask_fault(std::size_t role_index, int replica, int agent) co
   return {};
 }
 
+// Of a game with turns. When the episode is over, both agents may wait.
+std::string World::turns_fault(int replica) const {
+  int on_turn = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Role& role = spec_.roles[r];
+    const auto choices = static_cast<std::size_t>(role.action.choices());
+    for (int i = 0; i < role.count; ++i) {
+      const auto slot = static_cast<std::size_t>(replica * role.count + i);
+      const std::uint8_t* const legal = rows[r].action_mask.data() + slot * choices;
+      if (legal[spec_.zero_sum_turns.wait] == 0)
+        ++on_turn;
+      else if (static_cast<std::size_t>(std::count(legal, legal + choices, 1)) > role.action.heads.size())
+        return concat(agent_name(role, replica, i),
+                      ": has another choice while it may wait (zero_sum_turns)");
+    }
+  }
+  return on_turn > 1 ? concat("replica ", replica, ": no agent waits (zero_sum_turns)") : std::string();
+}
+
 // Any byte may be a number of a uint8 stream, so that one that is not written is not found here.
 std::string World::stream_fault(const std::string& who, std::size_t k, const std::uint8_t* row) const {
   const StreamSpec& stream = spec_.streams[k];
@@ -255,6 +274,8 @@ std::string World::fault() const {
       }
     }
   }
+  for (int e = 0; e < num_envs_ && spec_.zero_sum_turns.are_declared(); ++e)
+    if (std::string fault = turns_fault(e); !fault.empty()) return fault;
   return {};
 }
 

@@ -67,6 +67,7 @@ class World {
   void poison();
   std::string observation_fault(std::size_t role, int replica, int agent) const;
   std::string mask_fault(std::size_t role, int replica, int agent) const;
+  std::string turns_fault(int replica) const;
   std::string stream_fault(const std::string& who, std::size_t k, const std::uint8_t* row) const;
 
   const Environment& environment_;
