@@ -50,6 +50,18 @@ inline void sort_into_tiles(Queue queue, const TilesArgs& args) {
   place_units(queue, args);
 }
 
+// The weights of each tile's set, one after another: to [num_tiles, floats] of `from` [sets], in which are the
+// addresses of `floats` numbers each, a multiple of 4 and aligned to 16 bytes.
+struct FillTilesArgs {
+  std::int64_t num_tiles = 0, floats = 0;
+  const std::int32_t *set_of_tile = nullptr, *units_of_tile = nullptr;  // tiles without units stay as they are
+  const std::int64_t* from = nullptr;
+  float* to = nullptr;
+};
+
+// Enqueues.
+WD_DECLARE_KERNEL(fill_tiles, FillTilesArgs)
+
 // What the rows of tiles hold, back to where they came from.
 struct ScatterArgs {
   TilesArgs tiles{};

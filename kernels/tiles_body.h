@@ -69,6 +69,13 @@ WD_FN void place_units_of(const TilesArgs& args, std::int64_t chunk) {
   });
 }
 
+WD_FN void fill_word(const FillTilesArgs& args, std::int64_t i) {
+  const std::int64_t words = args.floats / 4, tile = i / words;
+  if (args.units_of_tile[tile] == 0) return;
+  const auto* const from = reinterpret_cast<const Word16*>(args.from[args.set_of_tile[tile]]);
+  reinterpret_cast<Word16*>(args.to)[i] = from[i % words];
+}
+
 // Row i of `rows`.
 WD_FN void scatter_row(const ScatterArgs& args, std::int64_t i) {
   const TilesArgs& tiles = args.tiles;

@@ -144,7 +144,7 @@ struct OpponentsPlayer::Other {
 // Draws may be those of the policy itself: one player acts in an episode.
 void OpponentsPlayer::place(Other& other, int player, Game& game) {
   const PolicyBuffers& from = game.trajectory().policies()[index_];
-  if (other.found.frozen != nullptr && !banks_.empty()) {
+  if (other.policy && Bank::can_hold(*other.policy)) {
     const PolicySettings& settings = other.found.frozen->settings;
     auto bank = std::ranges::find_if(
         banks_, [&](const auto& one) { return Bank::are_alike(one->settings(), settings); });
@@ -222,7 +222,7 @@ ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw)
   drawn.now = buffers.opponent[t].mutable_data_ptr<std::int32_t>();
   drawn.next = buffers.opponent[t + 1].mutable_data_ptr<std::int32_t>();
   draw_opponents(queue, drawn);
-  if (banks_.empty() && own_plays_) own_->act(buffers, t, draw);
+  if (replicas_.device().is_cuda() && own_plays_) own_->act(buffers, t, draw);
   for (const auto& bank : banks_) bank->act(buffers, t, own_->options(draw));
   TakeActionsArgs taken;
   taken.rows = std::int64_t{drawn.num_envs} * buffers.num_agents;
@@ -266,7 +266,7 @@ std::vector<NamedTensor> OpponentsPlayer::state() const {
     if (own.state.defined()) all.push_back({concat("opponent", k + 1, ".state"), own.state[0], true});
     if (own.noise.defined()) all.push_back({concat("opponent", k + 1, ".noise"), own.noise[0], true});
   }
-  for (std::size_t k = 1; k < banks_.size(); ++k) {
+  for (std::size_t k = 0; k < banks_.size(); ++k) {
     if (banks_[k]->state().defined())
       all.push_back({concat("bank", k, ".state"), banks_[k]->state()[0], true});
     if (banks_[k]->noise().defined())

@@ -32,9 +32,9 @@ OpponentList find_opponents(const Config& config, const Environment& environment
 
 // The player of a policy with opponents. Each episode of each replica has one player, drawn by its share, in
 // all roles of the policy; if it has several and learns, it keeps one of them, which is drawn as well.
-// Trajectory::write_mask() leaves out rows of the others. On a CPU, policies with networks of one shape act
-// in one pass, each where it plays (Bank). Every other player acts in all replicas, and what it chose counts
-// where it plays: shapes do not depend on draws, so graphs of a GPU can hold them.
+// Trajectory::write_mask() leaves out rows of the others. Policies with networks of one shape act in one
+// pass, each where it plays (Bank). Every other player, and on a GPU the policy itself, acts in all replicas,
+// and what it chose counts where it plays: shapes do not depend on draws, so graphs of a GPU can hold them.
 class OpponentsPlayer : public Player {
  public:
   // The arguments must outlive it. `own` acts for policy `index` of the game itself.
@@ -61,7 +61,7 @@ class OpponentsPlayer : public Player {
   const Replicas& replicas_;
   std::unique_ptr<PolicyPlayer> own_;
   std::vector<std::unique_ptr<Other>> others_;
-  // The first one is that of the policy itself; none on a GPU.
+  // On a CPU, the first one holds the policy itself. On a GPU it acts alone, in all replicas.
   std::vector<std::unique_ptr<Bank>> banks_;
   std::uint32_t index_;
   int players_;  // beside itself

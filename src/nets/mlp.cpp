@@ -216,7 +216,7 @@ std::unique_ptr<Network::Gradient> Mlp::make_gradient(const at::Tensor& flat) co
 
 void Mlp::forward(const NetworkInput& input, Workspace& workspace) const {
   for (std::size_t k = reads_tables() ? 1 : 0; k < shape_.parts.size(); ++k)
-    WD_CHECK(input.parts[k].defined() && input.parts[k].size(1) == shape_.parts[k].size,
+    WD_CHECK(input.parts[k].defined() && input.parts[k].size(-1) == shape_.parts[k].size,
              "a network got other numbers than its part ", shape_.parts[k].name);
   run_forward(input, static_cast<Memory&>(workspace));
 }

@@ -119,7 +119,7 @@ class Mlp : public Network {
   bool reads_observations() const { return shape_.parts[0].is_observation() && !reads_tables(); }
   std::int64_t rows_of(const NetworkInput& input) const {
     if (reads_tables()) return first_->rows_of(input.parts[0]);
-    return input.parts[0].size(0) * (shape_.parts[0].per_replica ? agents_ : 1);
+    return input.parts[0].size(-2) * (shape_.parts[0].per_replica ? agents_ : 1);
   }
 
   MlpShape shape_;

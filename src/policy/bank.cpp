@@ -14,6 +14,8 @@
 namespace wd {
 namespace {
 
+constexpr std::int64_t kGpuTile = 128;  // rows at least
+
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
 // Row t, or the only one.
@@ -22,6 +24,13 @@ std::byte* row_of(const at::Tensor& tensor, std::int64_t t) {
 }
 
 }  // namespace
+
+bool Bank::can_hold(const Policy& policy) {
+  const Policy::Impl& self = *policy.impl_;
+  if (!self.device.is_cuda()) return true;
+  return self.actor().latent_size() > 0 && self.log_std.numel() == 0 && self.layout.latent == 0 &&
+         self.actor().several(2) != nullptr;
+}
 
 bool Bank::are_alike(const PolicySettings& one, const PolicySettings& other) {
   const auto of = [](const PolicySettings& policy) {
@@ -51,6 +60,7 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   tiles_.of_replicas = lead_.rows_per_unit > 1 || lead_.observed_per_unit > 1;
   const std::int64_t unit_rows = tiles_.unit_rows(), units = tiles_.of_replicas ? E * seats : E * A;
   tiles_.tile = Blocks::of_inference(E * A, false, unit_rows).block / unit_rows;
+  if (lead_.device.is_cuda()) tiles_.tile = round_up(std::max(E * A / (4 * sets), kGpuTile), unit_rows) / unit_rows;
   const std::int64_t capacity = units / tiles_.tile + sets;
 
   const auto ints = [&](std::int64_t count, at::ScalarType type = at::kInt) {
@@ -99,6 +109,14 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   staged_.value = stage(buffers.value, 1);
   staged_.log_prob = stage(buffers.log_prob, 1);
   whole_ = lead_.step_pass(staged_, 0, 0, capacity * tiles_.tile * unit_rows, true);
+  if (!lead_.device.is_cuda()) return;
+  const at::Tensor own = lead_.model->section(lead_.model->parameters(), 0);
+  tiled_.emplace(lead_.actor().several(static_cast<int>(capacity)));
+  tiled_->memory = tiled_->network->make_workspace(tiles_.tile * unit_rows, false);
+  tiled_->parameters = at::zeros({capacity, own.numel()}, own.options());
+  if (lead_.precision == kBf16) tiled_->shadow = at::zeros_like(tiled_->parameters, at::kBFloat16);
+  tiled_->network->bind(tiled_->parameters.flatten(), tiled_->shadow.defined() ? tiled_->shadow.flatten() : at::Tensor());
+  tiled_->sources = ints(sets, at::kLong);
 }
 
 void Bank::add(Policy& policy, int player) {
@@ -108,6 +126,27 @@ void Bank::add(Policy& policy, int player) {
   const std::int64_t units = tiles_.of_replicas ? std::int64_t{tiles_.num_envs} * tiles_.num_seats
                                                 : std::int64_t{tiles_.num_envs} * tiles_.num_agents;
   tiles_.num_tiles = units / tiles_.tile + tiles_.num_sets;
+  if (!tiled_) return;
+  const at::Tensor actor = sets_.back()->model->section(policy.parameters(), 0);
+  tiled_->sources[tiles_.num_sets - 1] = reinterpret_cast<std::int64_t>(actor.data_ptr());
+}
+
+PolicyPass Bank::pass_of_tiles(Queue queue) {
+  Tiled& all = *tiled_;
+  fill_tiles(queue, {.num_tiles = all.parameters.size(0),
+                     .floats = all.parameters.size(1),
+                     .set_of_tile = tiles_.set_of_tile,
+                     .units_of_tile = tiles_.units_of_tile,
+                     .from = all.sources.const_data_ptr<std::int64_t>(),
+                     .to = all.parameters.mutable_data_ptr<float>()});
+  if (all.shadow.defined()) all.shadow.copy_(all.parameters);
+  NetworkInput input;
+  input.parts[0] = whole_.actor_input.parts[0].unflatten(0, {all.parameters.size(0), -1});
+  all.network->forward(input, *all.memory);
+  PolicyPass pass;
+  pass.rows = staged_.value.numel();
+  pass.computed.output = rows_of<const float>(all.memory->output.flatten(0, 1));
+  return pass;
 }
 
 // The part of `whole_` that these units have.
@@ -158,30 +197,40 @@ void Bank::act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options)
   Policy::ActOptions frozen = options;
   frozen.greedy = false;
   frozen.exploration = nullptr;
-  lead_.inference->run(
-      Blocks::of_size(tiles.first_tile[tiles.num_sets] * rows, rows, false),
-      [&](Lane& lane, std::int64_t begin, std::int64_t) {
-        const std::int64_t tile = begin / rows, unit = begin / unit_rows;
-        const int set = tiles.set_of_tile[tile];
-        const std::int64_t n = tiles.units_of_tile[tile] * unit_rows;
-        GatherArgs gathered;
-        gathered.index = tiles.index + unit;
-        gathered.rows = n / unit_rows;
-        for (const Input& input : inputs_)
-          gathered.add(row_of(input.from, input.by_step ? t : 0),
-                       bytes_of(input.to) + unit * input.unit_bytes, input.unit_bytes);
-        gather(queue, gathered);
-        const Policy::Impl& one = *sets_[static_cast<std::size_t>(set)];
-        const PolicyPass pass = one.forward(lane, pass_of(unit, gathered.rows), nullptr, 0, false, lead_);
-        SampleArgs args = one.act_args(staged_, 0, pass, begin, is_own_ && set == 0 ? options : frozen);
-        args.index = gathered.index;
-        args.unit = static_cast<int>(unit_rows);
-        sample(queue, args);
-        ScatterArgs scattered = back;
-        scattered.first = begin;
-        scattered.rows = n;
-        scatter_rows(queue, scattered);
-      });
+  const auto act_for = [&](const Policy::Impl& one, const PolicyPass& pass, std::int64_t begin,
+                           const Policy::ActOptions& by) {
+    SampleArgs args = one.act_args(staged_, 0, pass, begin, by);
+    args.index = tiles.index + begin / unit_rows;
+    args.unit = static_cast<int>(unit_rows);
+    sample(queue, args);
+    ScatterArgs scattered = back;
+    scattered.first = begin;
+    scattered.rows = pass.rows;
+    scatter_rows(queue, scattered);
+  };
+  const auto gather_units = [&](std::int64_t unit, std::int64_t units) {
+    GatherArgs gathered;
+    gathered.index = tiles.index + unit;
+    gathered.rows = units;
+    for (const Input& input : inputs_)
+      gathered.add(row_of(input.from, input.by_step ? t : 0), bytes_of(input.to) + unit * input.unit_bytes,
+                   input.unit_bytes);
+    gather(queue, gathered);
+  };
+  if (tiled_) {
+    gather_units(0, staged_.value.size(1));
+    return act_for(lead_, pass_of_tiles(queue), 0, frozen);
+  }
+  lead_.inference->run(Blocks::of_size(tiles.first_tile[tiles.num_sets] * rows, rows, false),
+                       [&](Lane& lane, std::int64_t begin, std::int64_t) {
+                         const std::int64_t tile = begin / rows, unit = begin / unit_rows;
+                         const std::int64_t units = tiles.units_of_tile[tile];
+                         const int set = tiles.set_of_tile[tile];
+                         const Policy::Impl& one = *sets_[static_cast<std::size_t>(set)];
+                         gather_units(unit, units);
+                         act_for(one, one.forward(lane, pass_of(unit, units), nullptr, 0, false, lead_),
+                                 begin, is_own_ && set == 0 ? options : frozen);
+                       });
 }
 
 }  // namespace wd

@@ -1,6 +1,8 @@
 // bank.h: policies whose networks differ in nothing but their weights act in one pass, each in its own rows.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/tiles.h"
@@ -10,14 +12,17 @@ namespace wd {
 
 // The rows of a step are sorted into tiles by the policy that acts for them (kernels/tiles.h), gathered, and
 // their actions are scattered. So the cost is that of one policy, whatever the number of them; the actions
-// are those that each policy draws alone. On the CPU, where a tile is a block of a lane.
+// are those that each policy draws alone. On the CPU a tile is a block of a lane. On a GPU all tiles are one
+// batched product, whose shapes do not depend on who plays where, so that a graph can hold it.
 class Bank {
  public:
   // The first policy is `lead`, whose working memory all use. `buffers` are those in which all act, and hold
   // the state of their networks if `is_own`. At most `sets` policies, of players below `players`.
   Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& settings, bool is_own, int sets,
        int players);
-  // Whether policies with these settings can be in one bank.
+  // Whether this policy can be in a bank, and whether two with these settings can be in one. On a GPU it must
+  // be a perceptron without layer normalization that reads rows of observations, and acts for choices.
+  static bool can_hold(const Policy& policy);
   static bool are_alike(const PolicySettings& one, const PolicySettings& other);
 
   const PolicySettings& settings() const { return settings_; }
@@ -32,7 +37,17 @@ class Bank {
   const at::Tensor& noise() const { return noise_; }
 
  private:
+  // On a GPU: the actors of all tiles.
+  struct Tiled {
+    std::unique_ptr<Network> network;
+    std::unique_ptr<Network::Workspace> memory;
+    at::Tensor parameters, shadow;  // [tiles, P]
+    at::Tensor sources;             // [sets] int64: where the parameters of each are
+  };
+
   PolicyPass pass_of(std::int64_t unit, std::int64_t units) const;
+  // The outputs of all tiles.
+  PolicyPass pass_of_tiles(Queue queue);
 
   // A field that policies read, and where its gathered rows are.
   struct Input {
@@ -51,6 +66,7 @@ class Bank {
   PolicyBuffers staged_;  // [1, units, rows of a unit, ...], states and noise [2, ...]
   PolicyPass whole_;      // the inputs of all its rows
   std::vector<Input> inputs_;
+  std::optional<Tiled> tiled_;
 };
 
 }  // namespace wd
