@@ -12,6 +12,7 @@
 #include "src/base/whole_number.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
+#include "src/cli/resume.h"
 #include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "src/run/start.h"
@@ -33,7 +34,7 @@ struct RecordedStart {
   std::vector<std::string> command;
   int workers = 1;
   bool gpus = false;
-  std::string warm_start;  // absolute; empty: none
+  std::vector<std::string> warm_start;  // with absolute paths
 };
 
 std::vector<std::string> words_of(const Json& list, const std::string& problem) try {
@@ -58,12 +59,16 @@ RecordedStart read_start(const fs::path& run, const Json& start) {
   const std::vector<std::string>& command = recorded.command =
       words_of(start.value("command", Json::array()), problem("command", "a list of words"));
   constexpr std::string_view kOption = "--warm_start";
-  std::string weights;
+  std::vector<std::string> given;
   for (std::size_t k = 1; k < command.size(); ++k) {
-    if (command[k] == kOption && k + 1 < command.size()) weights = command[++k];
-    if (command[k].starts_with(concat(kOption, "="))) weights = command[k].substr(kOption.size() + 1);
+    if (command[k] == kOption && k + 1 < command.size()) given.push_back(command[++k]);
+    if (command[k].starts_with(concat(kOption, "="))) given.push_back(command[k].substr(kOption.size() + 1));
   }
-  if (!weights.empty()) recorded.warm_start = (fs::path(folder.get<std::string>()) / weights).string();
+  const fs::path base = folder.get<std::string>();
+  for (WarmStart& begun : parse_warm_starts(given, base)) {
+    begun.run = (base / begun.run).string();
+    recorded.warm_start.push_back(begun.text());
+  }
   return recorded;
 }
 
@@ -115,7 +120,8 @@ std::vector<std::string> training_of(const run_report::RunRecord& then, const Re
   if (start.workers > 1)
     arguments.insert(arguments.end(),
                      {start.gpus ? "--num_gpus" : "--num_workers", std::to_string(start.workers)});
-  if (!start.warm_start.empty()) arguments.insert(arguments.end(), {"--warm_start", start.warm_start});
+  for (const std::string& weights : start.warm_start)
+    arguments.insert(arguments.end(), {"--warm_start", weights});
   if (steps > 0) arguments.insert(arguments.end(), {"--total_steps", std::to_string(steps)});
   if (const std::string limit = then.setting("trainer.max_seconds"); !limit.empty() && limit != "0")
     arguments.insert(arguments.end(), {"--max_seconds", "0"});

@@ -125,11 +125,19 @@ auto explaining_memory(const scaling::Job& job, const F& f) {
 // This process's command, with the run that "latest" means now in its place: later it means another one.
 std::vector<std::string> recorded_command() {
   constexpr std::string_view kOption = "--warm_start", kJoined = "--warm_start=";
+  const auto chosen = [](const std::string& argument) {
+    std::vector<std::string> parts;
+    for (WarmStart& start : parse_warm_starts({argument}, "")) {
+      start.run = one_run(start.run);
+      parts.push_back(start.text());
+    }
+    return join(parts, ",");
+  };
   std::vector<std::string> command = own_command();
   for (std::size_t k = 1; k < command.size(); ++k) {
-    if (command[k - 1] == kOption) command[k] = one_run(command[k]);
+    if (command[k - 1] == kOption) command[k] = chosen(command[k]);
     if (command[k].starts_with(kJoined))
-      command[k] = concat(kJoined, one_run(command[k].substr(kJoined.size())));
+      command[k] = concat(kJoined, chosen(command[k].substr(kJoined.size())));
   }
   return command;
 }
@@ -313,7 +321,8 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
     if (worker.group.leads())
-      warm_start(arguments.warm_start, worker.setup.config, worker.trainer->policies());
+      warm_start(parse_warm_starts(arguments.warm_start, ""), worker.setup.config,
+                 worker.trainer->policies());
     worker.trainer->start_from_weights();
   }
   RunOptions options = run_options(worker.setup, arguments.quiet);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "wd/config.h"
 #include "wd/game.h"
@@ -26,6 +27,11 @@ struct FrozenPolicy {
   Policy make(const PolicyBuffers& buffers, int index, int chunk_rows, Device device,
               Precision precision) const;
 };
+
+// "runs/a" and "NAME" of "runs/a:NAME"; the second is empty if there is none, or if the whole is a folder.
+// Relative paths begin in `base`.
+std::pair<std::string, std::string> parts_of_player(const std::string& path,
+                                                    const std::filesystem::path& base = {});
 
 // The weights of a policy in the folder of a run or a checkpoint. Throws UsageError if the file is not there
 // or damaged.
