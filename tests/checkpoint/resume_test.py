@@ -352,7 +352,7 @@ def test_a_policy_that_a_warm_start_does_not_name_begins_anew(taught, tmp_path):
 
 
 def test_a_warm_start_of_the_only_policy(tmp_path):
-    algorithm = "PPO, lr: {}, normalize_value: false, model: {{fc_dims: [8], activation: relu}}"
+    algorithm = "PPO, lr: {}, normalize_value: false, model: {{fc_dims: [8], activation: relu, separate_value: false}}"
     assert run(*options("cartpole", algorithm.format(0.01), 2), "--run_dir", tmp_path / "first").returncode == 0
     cart = ["--env", "cartpole", "--set", f"policy={{cart: {{algorithm: {algorithm.format(0)}}}}}", "--total_steps", "512", *EVERY]
     assert run(*cart, "--warm_start", f"cart={tmp_path / 'first'}", "--run_dir", tmp_path / "second").returncode == 0
