@@ -22,6 +22,7 @@
 #include "wd/experiment.h"
 #include "wd/outside.h"
 #include "wd/safetensors.h"
+#include "wd/weights.h"
 
 namespace wd::cli {
 namespace {
@@ -190,7 +191,9 @@ int reproduce(const CommandLine& line) {
                             shell_word(run), " --follow)"));
   const Experiment setup = load_environment(
       {.env = env, .file = (fs::path(run) / "config.yaml").string(), .of_run = true, .trusted = trusted});
-  const std::vector<std::string> policies = setup.policy_names();
+  std::vector<std::string> policies = setup.policy_names();
+  for (const PolicySettings& policy : setup.config.policies)
+    if (policy.average > 0.0) policies.push_back(average_name(policy.name));
   check_weights(run, policies);
   const bool finished = then.state.status == "finished";
   const std::int64_t steps = finished ? 0 : steps_of_weights(run, policies);

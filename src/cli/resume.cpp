@@ -70,7 +70,8 @@ run_report::RunRecord run_above(const fs::path& checkpoint) {
 std::vector<std::string> policies_in(const Checkpoint& checkpoint) {
   std::vector<std::string> names;
   for (const auto& [file, digest] : checkpoint.files)
-    if (const fs::path path = file; file.starts_with(kWeightsFolder) && path.stem().extension().empty())
+    if (const fs::path path = file;
+        file.starts_with(kWeightsFolder) && !path.stem().string().ends_with(kAverageSuffix))
       names.push_back(path.stem().string());
   return names;
 }

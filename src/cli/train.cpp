@@ -43,6 +43,7 @@
 #include "src/worker/silence.h"
 #include "wd/heartbeat.h"
 #include "wd/trainer.h"
+#include "wd/weights.h"
 
 namespace wd::cli {
 namespace {
@@ -248,6 +249,16 @@ void complete_report(const std::filesystem::path& run) {
   if (missing || page < summary) write_report(run);
 }
 
+// What the weights file of this name would hold now.
+std::vector<NamedTensor> current_weights(Trainer& trainer, const std::string& name) {
+  for (std::size_t p = 0; p < trainer.policies().size(); ++p) {
+    const Policy& policy = trainer.policies()[p];
+    if (policy.name() == name) return policy.saved();
+    if (average_name(policy.name()) == name) return trainer.average(p);
+  }
+  throw std::logic_error(concat("there are no weights of ", name));
+}
+
 // What the return of the first policy cannot decide.
 void tell_what_best_means(const TrainingWorker& worker) {
   const Config& config = worker.setup.config;
@@ -289,8 +300,9 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
       print(table);
     };
   }
-  TrainingEvaluator evaluator(worker.setup.config, *worker.setup.environment, worker.trainer->policies(),
-                              worker.setup.device);
+  TrainingEvaluator evaluator(
+      worker.setup.config, *worker.setup.environment,
+      [&](const std::string& name) { return current_weights(*worker.trainer, name); }, worker.setup.device);
   options.evaluate = [&] { return evaluator.evaluate(); };
   // An environment outside would have to be made a second time, and a simulator may not have that.
   if (!worker.trainer->replicas().is_outside())
@@ -365,6 +377,11 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
       throw UsageError(concat("opponents.", policy.name, ": a checkpoint made ",
                               policy.num_opponents() > 0 ? "without opponents cannot go on with some"
                                                          : "with opponents cannot go on without",
+                              ": begin a new run with its weights (--warm_start)"));
+    if (before != then.config.policies.end() && (before->average > 0.0) != (policy.average > 0.0))
+      throw UsageError(concat("policy.", policy.name, ".average: a checkpoint made ",
+                              policy.average > 0.0 ? "without an average cannot go on with one"
+                                                   : "with an average cannot go on without",
                               ": begin a new run with its weights (--warm_start)"));
   }
   if (now.config.trainer.observations != then.config.trainer.observations) {

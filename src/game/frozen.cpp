@@ -114,7 +114,10 @@ fs::path weights_file(const fs::path& run, const std::string& policy) {
 
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy) {
-  const auto& [folder, named] = parts_of_player(path);
+  auto [folder, named] = parts_of_player(path);
+  const std::string_view suffix = kAverageSuffix;
+  const bool average = named.ends_with(suffix);
+  if (average) named.resize(named.size() - suffix.size());
   ConfigSources sources = sources_of_run(folder);
   // Before anything of it is loaded.
   if (const std::string other = environment_of_run(sources.file); kept_name(other) != kept_name(environment))
@@ -122,10 +125,17 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
   sources.env = environment;  // its policy plays in this game, wherever a source file of the run's was
   FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
   frozen.config = read_regular(sources.file, kMaxInput).value_or("");
-  frozen.weights = weights_file(folder, frozen.settings.name);
+  if (average) require_average(path, frozen.settings);
+  frozen.weights = weights_file(folder, average ? average_name(frozen.settings.name) : frozen.settings.name);
   frozen.source = fs::canonical(folder).string();
   frozen.digest = hex(checkpoint::digest_of(frozen.weights).xxh3);
   return frozen;
+}
+
+void require_average(const std::string& player, const PolicySettings& settings) {
+  if (settings.average == 0.0)
+    throw UsageError(concat(player, ": the run has no average of the weights of '", settings.name,
+                            "': it was trained with policy.", settings.name, ".average = 0"));
 }
 
 bool FoundPlayer::remembers() const {
