@@ -14,7 +14,7 @@ from cli.program import output, wdtrain
 TRAININGS = [("tag_gridworld", "PPO, normalize_value: true", "tagger"), ("cartpole", "A2C, model: {normalize_input: true, separate_value: true}", "shared"),
              ("pendulum", "SAC, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150, model: {separate_value: false, distribution: gsde, noise_every: 5}", "shared"),
              ("cartpole", "DQN, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150", "shared")]
-LEFT_AS_IT_IS = ("value_norm", "value_moments", "input_norm", "input_moments")
+STATISTICS = ("_norm", "_moments")  # end the names of what no optimizer changes
 
 
 def training(env, algorithm, policy, iterations=8, average=0.9):
@@ -37,7 +37,7 @@ def test_it_moves_once_after_each_iteration(trained):
         assert weights.keys() == found.keys()
         average = average or weights
         for name in weights:
-            is_statistic = name.endswith(LEFT_AS_IT_IS)
+            is_statistic = name.endswith(STATISTICS)
             average[name] = weights[name] if is_statistic or k == 0 else (1 - tau) * average[name] + tau * weights[name]
             assert numpy.array_equal(found[name], average[name]), (k, name)
     assert any((weights[name] != average[name]).any() for name in weights)
@@ -85,8 +85,7 @@ def test_evaluations_of_a_training_judge_it_too(cart):
     rows = [json.loads(line) for line in (cart / "run/metrics.jsonl").read_text().splitlines()]
     last = [row for row in rows if "eval/cart/return" in row][-1]
     assert last["eval/cart_average/return_low"] <= last["eval/cart_average/return"] <= last["eval/cart_average/return_high"]
-    setting = ["--set", "trainer.seed=1"]
-    assert last["eval/cart_average/return"] != last["eval/cart/return"], setting
+    assert last["eval/cart_average/return"] != last["eval/cart/return"]
 
 
 def test_a_warm_start_begins_it_and_takes_it(cart, tmp_path):
@@ -98,10 +97,9 @@ def test_a_warm_start_begins_it_and_takes_it(cart, tmp_path):
             assert all((begun[tensor] == taken[tensor]).all() for tensor in taken), (name, own)
 
 
-def test_it_is_an_opponent(trained, tmp_path):
-    folder, (env, _, policy) = trained
-    if env != "tag_gridworld":
-        pytest.skip("a game of one role")
+def test_it_is_an_opponent(tmp_path):
+    folder = tmp_path / "old"
+    assert run(*training("tag_gridworld", "PPO", "tagger", 2), "--run_dir", folder).returncode == 0
     command = [*options("tag_gridworld", "PPO", 4), "--set", f"opponents.tagger=[self, \"{folder}:tagger.average\"]", "--run_dir", tmp_path / "new"]
     assert run(*command).returncode == 0
     average, kept = load_file(folder / "weights/tagger.average.safetensors"), load_file(tmp_path / "new/checkpoints/latest/opponents/tagger.1.safetensors")
