@@ -109,6 +109,7 @@ struct PolicySettings {
   // empty: all agents of the roles.
   std::vector<std::string> agents;
   bool to_train = true;
+  double average = 0.0;                 // of its weights: the share of it that an iteration keeps; 0: none
   std::vector<ListedPlayer> opponents;  // opponents.NAME: who acts in its place in some episodes
   AlgorithmChoice algorithm;            // including its settings
   ModelSettings model;

@@ -42,7 +42,7 @@ class Trainer {
   // Copies parameters and moments from rank 0 to all ranks. All ranks.
   void synchronize();
   // The same after the policies' weights were changed on rank 0, before the first iteration: networks that
-  // follow them begin as copies of them.
+  // follow them, and averages, begin as copies of them.
   void start_from_weights();
 
   // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from
@@ -109,6 +109,9 @@ class Trainer {
   Trajectory& trajectory();
   Replicas& replicas();
   std::vector<Policy>& policies();
+  // The moving average of the policy's weights (policy.NAME.average), under the names of Policy::saved();
+  // empty if there is none.
+  std::vector<NamedTensor> average(std::size_t policy) const;
 
   // Mean episodic return of a policy over the last episodes of every replica. Each replica contributes an
   // equal share: at least 100 episodes in total and at least two per replica

@@ -29,6 +29,9 @@ def need(module, package=None):
         raise RunError(f"{module} is not installed: pip install {package or module}") from error
 
 
+AVERAGE = ".average"  # ends the name of weights that are the moving average of a policy's
+
+
 class Run:
     """The folder of a run, or of one of its checkpoints (then weights and policies are the checkpoint's)."""
 
@@ -153,7 +156,7 @@ class Run:
     @property
     def policies(self) -> list[str]:
         """Names of the policies whose weights are there."""
-        return sorted(path.stem for path in (self._weights / "weights").glob("*.safetensors"))
+        return sorted(path.stem for path in (self._weights / "weights").glob("*.safetensors") if not path.stem.endswith(AVERAGE))
 
     @property
     def checkpoints(self) -> dict[int, Run]:
@@ -163,10 +166,14 @@ class Run:
         return {int(path.name): Run(path) for path in sorted(complete)}
 
     def policy_name(self, policy: str | None = None) -> str:
-        """The name itself, if there is such a policy; without one, that of the only policy."""
+        """The name itself, if there is such a policy, or NAME.average, if it has one; without one, that of the only policy."""
         names = self.policies
         if policy is None and len(names) == 1:
             policy = names[0]
+        if policy is not None and policy.endswith(AVERAGE) and policy.removesuffix(AVERAGE) in names:
+            if not (self._weights / "weights" / f"{policy}.safetensors").is_file():
+                raise RunError(f"{self._weights}: there is no {policy}: train with policy.{policy.removesuffix(AVERAGE)}.average above 0")
+            return policy
         if policy not in names:
             raise RunError(f"{self._weights}: name a policy: {', '.join(names) or 'there are no weights yet'}")
         return policy
@@ -185,7 +192,7 @@ class Run:
         return _metadata(*self.weights_file(policy))
 
     def policy(self, policy: str | None = None, *, env: Any = None, agent: str | None = None) -> Policy:
-        """The trained policy as a torch module (see wdtrain.policy.Policy).
+        """The trained policy as a torch module (see wdtrain.policy.Policy); "NAME.average": with the moving average of its weights.
 
         env: an environment in Python: act() takes its observations as they are, and gives its actions. agent: whose, if it has several.
         """

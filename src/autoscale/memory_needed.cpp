@@ -199,6 +199,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, true);
     if (ends_by_own_return(trainer))  // the weights that played (src/trainer/played.h)
       needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
+    if (config.policies[p].average > 0.0)
+      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
   }
   needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas, kReuseYes);
   needed.algorithms = algorithm_bytes(config, environment, world_size);

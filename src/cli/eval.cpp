@@ -118,7 +118,7 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
                {"starts", word_of(match.starts)},
                {"episodes", match.episodes}};
   if (options.compares) {
-    const auto trained = [](const FoundPlayer& player) { return player.spec.kind == PlayerSpec::kSelf; };
+    const auto trained = [](const FoundPlayer& player) { return player.name() == FoundPlayer().name(); };
     if (!options.opponent.empty() || !std::ranges::all_of(match.players, trained))
       throw UsageError("--compare chooses the players, as --opponent and --policy do: give one of them");
     json["compared"] = compare(evaluator, spec, match, setup.environment->has_script());

@@ -16,6 +16,7 @@
 namespace wd::cli {
 namespace {
 
+constexpr std::string_view kAverage = "average";  // the run's own policy, with the average of its weights
 const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
 
 // The sides that a name means: one of them, or all of a policy; none if there is no such name.
@@ -31,6 +32,10 @@ std::vector<std::size_t> sides_named(const std::string& name, const std::vector<
 
 FoundPlayer parse_player(const std::string& option, const std::string& given, const Experiment& setup,
                          const GameSide& side) {
+  if (given == kAverage) {
+    require_average(concat(option, given), setup.config.policies[static_cast<std::size_t>(side.policy)]);
+    return {.spec = {PlayerSpec::kSelf}, .average = true};
+  }
   PlayerSpec player = PlayerSpec::of(given);
   if (player.kind == PlayerSpec::kRun) player.run = one_run(given);
   try {
@@ -124,7 +129,8 @@ void MatchOptions::add_to(Arguments& arguments) {
       "fresh ones");
   arguments.repeatable(
       "--policy", policies_, "NAME=PLAYER",
-      "who plays a role, or for a policy: self, random, scripted, a run, a checkpoint; may be repeated");
+      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, a "
+      "checkpoint; may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("-e,--env", env_, "PATH.cu", kSourceHelp);

@@ -12,6 +12,7 @@
 #include "src/base/whole_number.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
+#include "src/cli/resume.h"
 #include "src/cli/runs.h"
 #include "src/cli/setup.h"
 #include "src/run/start.h"
@@ -21,6 +22,7 @@
 #include "wd/experiment.h"
 #include "wd/outside.h"
 #include "wd/safetensors.h"
+#include "wd/weights.h"
 
 namespace wd::cli {
 namespace {
@@ -33,7 +35,7 @@ struct RecordedStart {
   std::vector<std::string> command;
   int workers = 1;
   bool gpus = false;
-  std::string warm_start;  // absolute; empty: none
+  std::vector<std::string> warm_start;  // with absolute paths
 };
 
 std::vector<std::string> words_of(const Json& list, const std::string& problem) try {
@@ -58,12 +60,16 @@ RecordedStart read_start(const fs::path& run, const Json& start) {
   const std::vector<std::string>& command = recorded.command =
       words_of(start.value("command", Json::array()), problem("command", "a list of words"));
   constexpr std::string_view kOption = "--warm_start";
-  std::string weights;
+  std::vector<std::string> given;
   for (std::size_t k = 1; k < command.size(); ++k) {
-    if (command[k] == kOption && k + 1 < command.size()) weights = command[++k];
-    if (command[k].starts_with(concat(kOption, "="))) weights = command[k].substr(kOption.size() + 1);
+    if (command[k] == kOption && k + 1 < command.size()) given.push_back(command[++k]);
+    if (command[k].starts_with(concat(kOption, "="))) given.push_back(command[k].substr(kOption.size() + 1));
   }
-  if (!weights.empty()) recorded.warm_start = (fs::path(folder.get<std::string>()) / weights).string();
+  const fs::path base = folder.get<std::string>();
+  for (WarmStart& begun : parse_warm_starts(given, base)) {
+    begun.run = (base / begun.run).string();
+    recorded.warm_start.push_back(begun.text());
+  }
   return recorded;
 }
 
@@ -115,7 +121,8 @@ std::vector<std::string> training_of(const run_report::RunRecord& then, const Re
   if (start.workers > 1)
     arguments.insert(arguments.end(),
                      {start.gpus ? "--num_gpus" : "--num_workers", std::to_string(start.workers)});
-  if (!start.warm_start.empty()) arguments.insert(arguments.end(), {"--warm_start", start.warm_start});
+  for (const std::string& weights : start.warm_start)
+    arguments.insert(arguments.end(), {"--warm_start", weights});
   if (steps > 0) arguments.insert(arguments.end(), {"--total_steps", std::to_string(steps)});
   if (const std::string limit = then.setting("trainer.max_seconds"); !limit.empty() && limit != "0")
     arguments.insert(arguments.end(), {"--max_seconds", "0"});
@@ -184,7 +191,9 @@ int reproduce(const CommandLine& line) {
                             shell_word(run), " --follow)"));
   const Experiment setup = load_environment(
       {.env = env, .file = (fs::path(run) / "config.yaml").string(), .of_run = true, .trusted = trusted});
-  const std::vector<std::string> policies = setup.policy_names();
+  std::vector<std::string> policies = setup.policy_names();
+  for (const PolicySettings& policy : setup.config.policies)
+    if (policy.average > 0.0) policies.push_back(average_name(policy.name));
   check_weights(run, policies);
   const bool finished = then.state.status == "finished";
   const std::int64_t steps = finished ? 0 : steps_of_weights(run, policies);

@@ -4,15 +4,22 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
+#include "src/base/join.h"
 #include "src/base/log.h"
 #include "src/base/name.h"
+#include "src/base/suggest.h"
 #include "src/base/whole_number.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
 #include "src/cli/setup.h"
+#include "src/config/role_names.h"
+#include "src/game/frozen.h"
 #include "src/run_report/record.h"
 #include "wd/error.h"
+#include "wd/kernels/action_layout.h"
+#include "wd/safetensors.h"
 #include "wd/weights.h"
 
 namespace wd::cli {
@@ -57,6 +64,68 @@ run_report::RunRecord run_above(const fs::path& checkpoint) {
       !whole_number<std::uint64_t>(record.setting("trainer.seed")))
     refuse(checkpoint, "the configuration there does not belong to a run: it has no name or no trainer.seed");
   return record;
+}
+
+// Names of the policies whose weights a checkpoint holds; averages are not policies of their own.
+std::vector<std::string> policies_in(const Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const auto& [file, digest] : checkpoint.files)
+    if (const fs::path path = file;
+        file.starts_with(kWeightsFolder) && !path.stem().string().ends_with(kAverageSuffix))
+      names.push_back(path.stem().string());
+  return names;
+}
+
+// Choices of actions may be as many in all, and others: their heads must be the same, except for a network
+// that computes choice by choice.
+void check_choices(const fs::path& file, const Policy& policy) {
+  const TensorMetadata metadata = SafetensorsReader(file).metadata();
+  const auto there = metadata.find("action_heads");
+  const ActionLayout& layout = policy.action_layout();
+  const std::string here = join(std::vector<int>(layout.head_size, layout.head_size + layout.num_heads), ",");
+  if (there != metadata.end() && there->second != here && policy.model_settings().input != kChoiceInput)
+    throw UsageError(concat(file.string(), ": chooses among ", there->second, " there, and among ",
+                            here.empty() ? "none" : here, " here"));
+}
+
+void take_weights(const WarmStart& start, const Checkpoint& checkpoint, const Config& config,
+                  Policy& policy) {
+  const std::vector<std::string> there = policies_in(checkpoint);
+  std::string name = start.name.empty() ? policy.name() : start.name;
+  if (start.name.empty() && !start.policy.empty() && there.size() == 1) name = there.front();
+  const fs::path file = checkpoint.folder / kWeightsFolder / (name + ".safetensors");
+  if (!fs::exists(file)) {
+    std::vector<std::string> map;
+    for (const std::string& own : policy_names(config))
+      map.push_back(WarmStart{own, start.run, contains(there, own) ? own : there.front()}.text());
+    throw UsageError(concat("--warm_start ", start.text(), ": checkpoint ", checkpoint.name(),
+                            " has no policy '", name, "', but ", join(there),
+                            ": name the one with which each policy begins, as --warm_start ",
+                            join(map, ",")));
+  }
+  try {
+    check_choices(file, policy);
+    load_weights(policy, file);
+  } catch (const UsageError& error) {
+    throw UsageError(concat("--warm_start ", start.text(), ": policy '", policy.name(),
+                            "' cannot begin with the weights of '", name, "': ", error.what()));
+  }
+}
+
+// "a=x" and "b=y:z" of "a=x,b=y:z". A comma ends a part if the next one has an equals sign too; a folder that
+// exists has any characters.
+std::vector<std::string> parts_of_map(const std::string& argument, const fs::path& base) {
+  const std::string run = parts_of_player(argument.substr(argument.find('=') + 1), base).first;
+  if (fs::is_directory(base / run)) return {argument};
+  std::vector<std::string> parts;
+  std::istringstream words(argument);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (parts.empty() || word.find('=') != std::string::npos)
+      parts.push_back(word);
+    else
+      parts.back() += ',' + word;
+  }
+  return parts;
 }
 
 bool means_latest(const std::string& argument) { return argument.empty() || argument == "latest"; }
@@ -114,26 +183,67 @@ std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
   return differences;
 }
 
-void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies) {
-  const Checkpoint checkpoint = checkpoint_of(one_run(argument));
-  std::size_t kept = 0;
-  for (std::size_t p = 0; p < policies.size(); ++p) {
-    Policy& policy = policies[p];
-    if (const std::string& file = config.policies[p].model.model_ckpt_filepath; !file.empty()) {
-      logging::info(concat("policy '", policy.name(),
-                           "' begins with the weights of its model_ckpt_filepath, ", file,
-                           ", and not with those of --warm_start"));
-      ++kept;
+std::string WarmStart::text() const {
+  return concat(policy, policy.empty() ? "" : "=", run, name.empty() ? "" : ":", name);
+}
+
+WarmStarts parse_warm_starts(const std::vector<std::string>& arguments, const fs::path& base) {
+  WarmStarts starts;
+  for (const std::string& argument : arguments) {
+    if (argument.find('=') == std::string::npos || fs::is_directory(base / argument)) {
+      starts.push_back({.run = argument});
       continue;
     }
-    const fs::path path = checkpoint.folder / "weights" / (policy.name() + ".safetensors");
-    if (!fs::exists(path))
-      throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(),
-                              " has no policy '", policy.name(), "'"));
-    load_weights(policy, path);
+    for (const std::string& part : parts_of_map(argument, base)) {
+      const std::size_t equals = part.find('=');
+      const auto [run, name] = parts_of_player(part.substr(equals + 1), base);
+      if (equals == 0 || run.empty())
+        throw UsageError(concat("--warm_start ", argument, ": must be RUN or POLICY=RUN:NAME,..."));
+      starts.push_back({part.substr(0, equals), run, name});
+    }
   }
-  if (kept == policies.size())
-    throw UsageError(concat("--warm_start ", argument,
+  std::set<std::string> named;
+  for (const WarmStart& start : starts)
+    if (!named.insert(start.policy).second || (start.policy.empty() && starts.size() > 1))
+      throw UsageError(concat("--warm_start ", start.text(), ": ",
+                              start.policy.empty()
+                                  ? "one run is for all policies: give it alone, or name the "
+                                    "policy, as POLICY=RUN:NAME"
+                                  : "names the policy a second time"));
+  return starts;
+}
+
+void warm_start(const WarmStarts& starts, const Config& config, std::vector<Policy>& policies) {
+  for (const WarmStart& start : starts)
+    if (!start.policy.empty() && !contains(policy_names(config), start.policy))
+      throw UsageError(concat("--warm_start ", start.text(), ": there is no policy '", start.policy, "' here",
+                              suggestion(start.policy, policy_names(config))));
+  std::map<std::string, Checkpoint> opened;  // by run: each is verified once
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    const PolicySettings& settings = config.policies[p];
+    const auto start = std::ranges::find_if(
+        starts, [&](const WarmStart& each) { return each.policy.empty() || each.policy == settings.name; });
+    const std::string& file = settings.model.model_ckpt_filepath;
+    if (start == starts.end()) {
+      if (file.empty())
+        logging::info(concat("policy '", settings.name,
+                             "' begins with first weights of its own: --warm_start does not name it"));
+      continue;
+    }
+    if (!file.empty() && !start->policy.empty())
+      throw UsageError(concat("--warm_start ", start->text(), ": policy '", settings.name,
+                              "' has a model_ckpt_filepath, ", file, ": give one of them"));
+    if (!file.empty()) {
+      logging::info(concat("policy '", settings.name,
+                           "' begins with the weights of its model_ckpt_filepath, ", file,
+                           ", and not with those of --warm_start"));
+      continue;
+    }
+    if (!opened.contains(start->run)) opened[start->run] = checkpoint_of(one_run(start->run));
+    take_weights(*start, opened[start->run], config, policies[p]);
+  }
+  if (opened.empty())
+    throw UsageError(concat("--warm_start ", starts.front().text(),
                             " has nothing to do: every policy has a model_ckpt_filepath: give one of them"));
 }
 

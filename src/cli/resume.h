@@ -3,6 +3,7 @@
 
 #include "src/cli/setup.h"
 #include "wd/checkpoint.h"
+#include "wd/policy.h"
 
 namespace wd::cli {
 
@@ -21,9 +22,24 @@ Checkpoint find_checkpoint(const std::string& argument, const std::filesystem::p
 // "trainer.seed: 1 -> 2". Settings for the length of training, for the machine and for saving are ignored.
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
-// Loads only the weights into every policy, from a checkpoint or from a run's folder (its newest checkpoint).
-// A policy whose model.model_ckpt_filepath names a file keeps those weights, which the log says. Throws
-// UsageError naming the policy for which there are no weights, or if every policy names a file.
-void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies);
+// Whose weights a policy begins with: one part of "POLICY=RUN:NAME,POLICY=RUN:NAME", or "RUN" of all policies.
+struct WarmStart {
+  std::string policy = {};  // here; empty: each policy
+  std::string run = {};     // the folder of a run or a checkpoint, or "latest"
+  std::string name = {};    // of the policy there; empty: the one that is called as the policy here
+
+  std::string text() const;
+};
+using WarmStarts = std::vector<WarmStart>;
+
+// Reads what --warm_start was given, each time. Relative paths begin in `base`. An existing folder is RUN,
+// whatever characters its path has. Throws UsageError.
+WarmStarts parse_warm_starts(const std::vector<std::string>& arguments, const std::filesystem::path& base);
+
+// Loads only the weights into the policies, from checkpoints or from the newest ones of runs. A policy whose
+// model.model_ckpt_filepath names a file keeps those weights, and one that is not named keeps its first
+// weights, which the log says. Throws UsageError naming the policy for which there are no weights, or if no
+// policy takes any.
+void warm_start(const WarmStarts& starts, const Config& config, std::vector<Policy>& policies);
 
 }  // namespace wd::cli

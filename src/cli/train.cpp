@@ -43,6 +43,7 @@
 #include "src/worker/silence.h"
 #include "wd/heartbeat.h"
 #include "wd/trainer.h"
+#include "wd/weights.h"
 
 namespace wd::cli {
 namespace {
@@ -125,11 +126,19 @@ auto explaining_memory(const scaling::Job& job, const F& f) {
 // This process's command, with the run that "latest" means now in its place: later it means another one.
 std::vector<std::string> recorded_command() {
   constexpr std::string_view kOption = "--warm_start", kJoined = "--warm_start=";
+  const auto chosen = [](const std::string& argument) {
+    std::vector<std::string> parts;
+    for (WarmStart& start : parse_warm_starts({argument}, "")) {
+      start.run = one_run(start.run);
+      parts.push_back(start.text());
+    }
+    return join(parts, ",");
+  };
   std::vector<std::string> command = own_command();
   for (std::size_t k = 1; k < command.size(); ++k) {
-    if (command[k - 1] == kOption) command[k] = one_run(command[k]);
+    if (command[k - 1] == kOption) command[k] = chosen(command[k]);
     if (command[k].starts_with(kJoined))
-      command[k] = concat(kJoined, one_run(command[k].substr(kJoined.size())));
+      command[k] = concat(kJoined, chosen(command[k].substr(kJoined.size())));
   }
   return command;
 }
@@ -240,6 +249,16 @@ void complete_report(const std::filesystem::path& run) {
   if (missing || page < summary) write_report(run);
 }
 
+// What the weights file of this name would hold now.
+std::vector<NamedTensor> current_weights(Trainer& trainer, const std::string& name) {
+  for (std::size_t p = 0; p < trainer.policies().size(); ++p) {
+    const Policy& policy = trainer.policies()[p];
+    if (policy.name() == name) return policy.saved();
+    if (average_name(policy.name()) == name) return trainer.average(p);
+  }
+  throw std::logic_error(concat("there are no weights of ", name));
+}
+
 // What the return of the first policy cannot decide.
 void tell_what_best_means(const TrainingWorker& worker) {
   const Config& config = worker.setup.config;
@@ -281,8 +300,9 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
       print(table);
     };
   }
-  TrainingEvaluator evaluator(worker.setup.config, *worker.setup.environment, worker.trainer->policies(),
-                              worker.setup.device);
+  TrainingEvaluator evaluator(
+      worker.setup.config, *worker.setup.environment,
+      [&](const std::string& name) { return current_weights(*worker.trainer, name); }, worker.setup.device);
   options.evaluate = [&] { return evaluator.evaluate(); };
   // An environment outside would have to be made a second time, and a simulator may not have that.
   if (!worker.trainer->replicas().is_outside())
@@ -313,7 +333,8 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
     if (worker.group.leads())
-      warm_start(arguments.warm_start, worker.setup.config, worker.trainer->policies());
+      warm_start(parse_warm_starts(arguments.warm_start, ""), worker.setup.config,
+                 worker.trainer->policies());
     worker.trainer->start_from_weights();
   }
   RunOptions options = run_options(worker.setup, arguments.quiet);
@@ -356,6 +377,11 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
       throw UsageError(concat("opponents.", policy.name, ": a checkpoint made ",
                               policy.num_opponents() > 0 ? "without opponents cannot go on with some"
                                                          : "with opponents cannot go on without",
+                              ": begin a new run with its weights (--warm_start)"));
+    if (before != then.config.policies.end() && (before->average > 0.0) != (policy.average > 0.0))
+      throw UsageError(concat("policy.", policy.name, ".average: a checkpoint made ",
+                              policy.average > 0.0 ? "without an average cannot go on with one"
+                                                   : "with an average cannot go on without",
                               ": begin a new run with its weights (--warm_start)"));
   }
   if (now.config.trainer.observations != then.config.trainer.observations) {

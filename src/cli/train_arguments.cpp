@@ -61,8 +61,10 @@ bool TrainArguments::parse(const CommandLine& line) {
       "wrote a checkpoint last");
   arguments.flag("--allow_drift", allow_drift,
                  "with --resume: allow settings that differ from those of the checkpoint");
-  arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT",
-                   "start a new run with the weights of this run or checkpoint");
+  arguments.repeatable(
+      "--warm_start", warm_start, "RUN|CHECKPOINT",
+      "start a new run with the weights of this run or checkpoint; POLICY=RUN:NAME,...: each "
+      "policy with those of another one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and its source, then exit");
   arguments.flag("--strict_device", strict_device,

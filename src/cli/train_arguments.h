@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/cli/arguments.h"
 #include "src/cli/autoscale.h"
@@ -17,7 +18,8 @@ struct TrainArguments {
   LaunchArguments launch;
   AutoscaleArguments autoscale;
   bool quiet = false, print_only = false, resume = false, allow_drift = false, strict_device = false;
-  std::string resume_from, warm_start, fault, profile = "10";
+  std::string resume_from, fault, profile = "10";
+  std::vector<std::string> warm_start;
   bool profiles = false;
 
   // Returns false if the help text was asked for. Throws UsageError.

@@ -145,6 +145,10 @@ void PolicySettings::describe(Fields& field) {
         "agents that it acts for, as [tagger, \"runner 0-49\"], by their numbers within a role, or by ids; "
         "empty: all agents of the roles");
   field("to_train", to_train, "false: the policy acts but does not learn");
+  field(
+      "average", average, {0, 0.999'999},
+      "keep an exponential moving average of the weights, which moves after each iteration's update: average "
+      "= 0.99 * average + 0.01 * weights; saved beside the weights as NAME.average (docs/teams.md); 0: none");
   std::string name_of_algorithm = algorithm->name();
   if (choose(field, "algorithm", name_of_algorithm, algorithm_names(), "learning algorithm"))
     algorithm = AlgorithmChoice::named(name_of_algorithm);

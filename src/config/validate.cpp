@@ -8,6 +8,7 @@
 #include "src/base/suggest.h"
 #include "src/config/compatible.h"
 #include "src/config/layers.h"
+#include "src/config/numbers.h"
 #include "wd/metrics.h"
 
 namespace wd {
@@ -248,6 +249,9 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
+    if (policy.average > 0.0 && !policy.to_train)
+      check.fail(path + ".average", format_bound(policy.average),
+                 "weights that do not change have no average: leave it out, or set to_train: true");
     if (policy.num_opponents() > 0 && !trainer.offline.empty())
       check.fail("opponents." + policy.name, shown(policy.opponents),
                  "nothing is played with trainer.offline: leave it out");

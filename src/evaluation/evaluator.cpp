@@ -48,8 +48,8 @@ std::vector<Match> matches_against(const Match& match, const std::vector<FoundPl
 }
 
 WeightsSource weights_of(std::filesystem::path run) {
-  return [run = std::move(run)](Policy& policy, const PolicySettings& settings) {
-    load_weights(policy, weights_file(run, settings.name));
+  return [run = std::move(run)](Policy& policy, const std::string& name) {
+    load_weights(policy, weights_file(run, name));
   };
 }
 
@@ -83,7 +83,7 @@ void Evaluator::add_player(Played& played, std::size_t side) {
     const PolicySettings& settings = config_.policies[static_cast<std::size_t>(sides_[side].policy)];
     policy = std::make_unique<Policy>(buffers, settings, index, played.seed, config_.trainer.chunk_rows,
                                       device_, precision());
-    weights_(*policy, settings);
+    weights_(*policy, player.average ? average_name(settings.name) : settings.name);
   }
   game.add(std::make_unique<PolicyPlayer>(*policy, played.match.greedy));
 }

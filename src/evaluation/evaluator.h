@@ -40,10 +40,10 @@ struct Match {
 // One match per side: its own player against these on all other sides.
 std::vector<Match> matches_against(const Match& match, const std::vector<FoundPlayer>& opponents);
 
-// Gives a policy, which was made from these settings, its trained weights.
-using WeightsSource = std::function<void(Policy& policy, const PolicySettings& settings)>;
+// Gives a policy the trained weights of this name: its own, or average_name() of that.
+using WeightsSource = std::function<void(Policy& policy, const std::string& name)>;
 
-// Reads weights/POLICY.safetensors of a run or a checkpoint.
+// Reads weights/NAME.safetensors of a run or a checkpoint.
 WeightsSource weights_of(std::filesystem::path run);
 
 // The result of one episode.

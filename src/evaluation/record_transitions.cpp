@@ -74,7 +74,7 @@ std::int64_t record_transitions(const Config& config, const Environment& environ
       continue;
     }
     policies.emplace_back(game.trajectory().policies()[p], config, static_cast<int>(p), device);
-    weights(policies.back(), config.policies[p]);
+    weights(policies.back(), config.policies[p].name);
     game.add(std::make_unique<PolicyPlayer>(policies.back(), options.greedy, exploration.numbers()));
   }
   return play(game, config, options);

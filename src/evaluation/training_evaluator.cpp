@@ -8,11 +8,12 @@
 namespace wd {
 namespace {
 
-WeightsSource weights_of(const std::vector<Policy>& policies) {
-  return [&policies](Policy& policy, const PolicySettings& settings) {
-    const auto trained = std::ranges::find(policies, settings.name, &Policy::name);
-    const std::vector<NamedTensor> from = trained->saved(), to = policy.saved();
-    WD_CHECK(from.size() == to.size(), "the copy of policy ", settings.name, " has other tensors");
+constexpr const char* kOfAverage = "_average";  // ends the name of a role that an average plays
+
+WeightsSource source_of(TrainingEvaluator::CurrentWeights weights) {
+  return [weights = std::move(weights)](Policy& policy, const std::string& name) {
+    const std::vector<NamedTensor> from = weights(name), to = policy.saved();
+    WD_CHECK(from.size() == to.size(), "the copy of policy ", name, " has other tensors");
     for (std::size_t k = 0; k < to.size(); ++k) to[k].tensor.copy_(from[k].tensor);
     policy.refresh_shadow();
   };
@@ -21,10 +22,10 @@ WeightsSource weights_of(const std::vector<Policy>& policies) {
 }  // namespace
 
 TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& environment,
-                                     const std::vector<Policy>& policies, Device device)
+                                     CurrentWeights weights, Device device)
     : config_(config),
       spec_(environment.spec()),
-      evaluator_(config, environment, weights_of(policies),
+      evaluator_(config, environment, source_of(std::move(weights)),
                  config.eval.device == kEvalDeviceCpu ? Device{} : device) {
   if (config.eval.every == 0) return;
   for (const PlayerSpec& opponent : config.eval.opponents())
@@ -39,6 +40,14 @@ Match TrainingEvaluator::match() const {
   match.seed = static_cast<std::uint64_t>(config_.eval.seed);
   match.greedy = config_.eval.greedy;
   return match;
+}
+
+Match TrainingEvaluator::match_of_averages() const {
+  Match averages = match();
+  for (std::size_t s = 0; s < averages.players.size(); ++s)
+    averages.players[s].average =
+        config_.policies[static_cast<std::size_t>(evaluator_.sides()[s].policy)].average > 0.0;
+  return averages;
 }
 
 double TrainingEvaluator::judged(const std::vector<double>& return_of_side) const {
@@ -87,21 +96,29 @@ Evaluation TrainingEvaluator::evaluate() {
   };
   const std::vector<GameSide>& sides = evaluator_.sides();
   std::vector<double> return_of_side(sides.size(), 0.0);
+  const Match averages = match_of_averages();
+  const bool has_averages = std::ranges::any_of(averages.players, &FoundPlayer::average);
   if (opponents_.empty()) {
     const std::vector<Episode> episodes = evaluator_.play(match());
     for (std::size_t s = 0; s < sides.size(); ++s)
       return_of_side[s] = add_returns(sides[s].name, s, episodes);
     add("length", interval_of(episodes, [](const Episode& e) { return double(e.length); }).mean);
     add_statistics("", episodes);
+    const std::vector<Episode> of_averages =
+        has_averages ? evaluator_.play(averages) : std::vector<Episode>();
+    for (std::size_t s = 0; s < sides.size() && has_averages; ++s)
+      add_returns(sides[s].name + kOfAverage, s, of_averages);
   }
   for (const std::vector<FoundPlayer>& opponents : opponents_) {
-    const std::vector<Match> matches = matches_against(match(), opponents);
+    const std::vector<Match> matches = matches_against(match(), opponents),
+                             of_averages = matches_against(averages, opponents);
     for (std::size_t s = 0; s < sides.size(); ++s) {
       const std::vector<Episode> episodes = evaluator_.play(matches[s]);
       const std::string name =
           opponents_.size() == 1 ? sides[s].name : concat(sides[s].name, "_vs_", opponents[s].name());
       return_of_side[s] += add_returns(name, s, episodes) / static_cast<double>(opponents_.size());
       add_statistics(name + "/", episodes);
+      if (averages.players[s].average) add_returns(name + kOfAverage, s, evaluator_.play(of_averages[s]));
     }
   }
   result.judged_return = judged(return_of_side);

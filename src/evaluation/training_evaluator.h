@@ -1,6 +1,7 @@
 // training_evaluator.h: evaluates policies while they are trained.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,15 @@ namespace wd {
 // depend on it.
 class TrainingEvaluator {
  public:
-  // The arguments must outlive it. Throws UsageError if eval.opponent cannot play.
-  TrainingEvaluator(const Config& config, const Environment& environment, const std::vector<Policy>& policies,
+  // Returns the tensors that training has now for weights of this name, as WeightsSource gets it.
+  using CurrentWeights = std::function<std::vector<NamedTensor>(const std::string& name)>;
+
+  // Configuration and environment must outlive it. Throws UsageError if eval.opponent cannot play.
+  TrainingEvaluator(const Config& config, const Environment& environment, CurrentWeights weights,
                     Device device);
 
-  // Plays eval.episodes episodes per match.
+  // Plays eval.episodes episodes per match; if a policy has an average of its weights, also with averages in
+  // place of the weights.
   Evaluation evaluate();
 
   // Episodes of the players that are trained now, with the returns of the first policy. Their random numbers
@@ -29,6 +34,7 @@ class TrainingEvaluator {
   Match match() const;
 
  private:
+  Match match_of_averages() const;
   // The mean return of the first policy's agents.
   double judged(const std::vector<double>& return_of_side) const;
 

@@ -23,13 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "runs/a" and the policy's name, which is empty if the path is a folder itself.
-std::pair<std::string, std::string> parts_of(const std::string& path) {
-  const std::size_t colon = path.rfind(':');
-  if (fs::is_directory(path) || colon == std::string::npos) return {path, ""};
-  return {path.substr(0, colon), path.substr(colon + 1)};
-}
-
 // The first difference between the spaces of a role there and here; empty: none.
 std::string difference(const Role& there, const Role& here) {
   if (there.observation_size() != here.observation_size())
@@ -83,6 +76,12 @@ FrozenPolicy choose(const std::string& path, const std::string& named, ConfigSou
 
 }  // namespace
 
+std::pair<std::string, std::string> parts_of_player(const std::string& path, const fs::path& base) {
+  const std::size_t colon = path.rfind(':');
+  if (fs::is_directory(base / path) || colon == std::string::npos) return {path, ""};
+  return {path.substr(0, colon), path.substr(colon + 1)};
+}
+
 ConfigSources sources_of_run(const std::string& run) {
   const fs::path folder = run, file = folder / "config.yaml";
   if (!fs::is_directory(folder)) throw UsageError(run + ": there is no such folder of a run or a checkpoint");
@@ -115,7 +114,10 @@ fs::path weights_file(const fs::path& run, const std::string& policy) {
 
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy) {
-  const auto& [folder, named] = parts_of(path);
+  auto [folder, named] = parts_of_player(path);
+  const std::string_view suffix = kAverageSuffix;
+  const bool average = named.ends_with(suffix);
+  if (average) named.resize(named.size() - suffix.size());
   ConfigSources sources = sources_of_run(folder);
   // Before anything of it is loaded.
   if (const std::string other = environment_of_run(sources.file); kept_name(other) != kept_name(environment))
@@ -123,10 +125,17 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
   sources.env = environment;  // its policy plays in this game, wherever a source file of the run's was
   FrozenPolicy frozen = choose(path, named, sources, spec, role, policy);
   frozen.config = read_regular(sources.file, kMaxInput).value_or("");
-  frozen.weights = weights_file(folder, frozen.settings.name);
+  if (average) require_average(path, frozen.settings);
+  frozen.weights = weights_file(folder, average ? average_name(frozen.settings.name) : frozen.settings.name);
   frozen.source = fs::canonical(folder).string();
   frozen.digest = hex(checkpoint::digest_of(frozen.weights).xxh3);
   return frozen;
+}
+
+void require_average(const std::string& player, const PolicySettings& settings) {
+  if (settings.average == 0.0)
+    throw UsageError(concat(player, ": the run has no average of the weights of '", settings.name,
+                            "': it was trained with policy.", settings.name, ".average = 0"));
 }
 
 bool FoundPlayer::remembers() const {
@@ -144,7 +153,7 @@ FoundPlayer find_player(const PlayerSpec& player, const Environment& environment
   if (player.kind == PlayerSpec::kScripted) require_script(environment);
   if (player.kind != PlayerSpec::kRun) return {player};
   const std::vector<std::string> words(std::begin(PlayerSpec::kWords), std::end(PlayerSpec::kWords));
-  if (!fs::is_directory(parts_of(player.run).first))
+  if (!fs::is_directory(parts_of_player(player.run).first))
     throw UsageError(concat(player.run, ": is none of ", join(words),
                             ", and no folder of a run or a checkpoint", did_you_mean(player.run, words)));
   const Spec spec = environment.spec();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "wd/config.h"
 #include "wd/game.h"
@@ -27,6 +28,11 @@ struct FrozenPolicy {
               Precision precision) const;
 };
 
+// "runs/a" and "NAME" of "runs/a:NAME"; the second is empty if there is none, or if the whole is a folder.
+// Relative paths begin in `base`.
+std::pair<std::string, std::string> parts_of_player(const std::string& path,
+                                                    const std::filesystem::path& base = {});
+
 // The weights of a policy in the folder of a run or a checkpoint. Throws UsageError if the file is not there
 // or damaged.
 std::filesystem::path weights_file(const std::filesystem::path& run, const std::string& policy);
@@ -35,18 +41,25 @@ std::filesystem::path weights_file(const std::filesystem::path& run, const std::
 ConfigSources sources_of_run(const std::string& run);
 
 // A policy of a run or a checkpoint of this environment whose spaces are those of the role. If there are
-// several, it is the one of this name, or the one named behind the path: "runs/a:NAME". An environment in
-// Python is not started. Throws UsageError if there is none.
+// several, it is the one of this name, or the one named behind the path: "runs/a:NAME", or with the moving
+// average of its weights "runs/a:NAME.average". An environment in Python is not started. Throws UsageError if
+// there is none.
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy);
+
+// Throws UsageError that begins with the player's name if a policy was trained without an average.
+void require_average(const std::string& player, const PolicySettings& settings);
 
 // A player, with its policy if it is one of another run.
 struct FoundPlayer {
   PlayerSpec spec = {};
   std::shared_ptr<const FrozenPolicy> frozen = nullptr;  // kRun
+  bool average = false;                                  // kSelf: with the moving average of its weights
 
-  // What results call it: "trained" for the policy itself, else as spec.text().
-  std::string name() const { return spec.kind == PlayerSpec::kSelf ? "trained" : spec.text(); }
+  // What results call it: "trained" or "average" for the policy itself, else as spec.text().
+  std::string name() const {
+    return spec.kind != PlayerSpec::kSelf ? spec.text() : average ? "average" : "trained";
+  }
   bool is_policy() const { return spec.kind == PlayerSpec::kSelf || frozen; }
   bool remembers() const;  // something of episodes under way
 };

@@ -107,7 +107,8 @@ constexpr std::array kMetrics{
     Metric{kEvaluationGroup, "ROLE/return",
            "mean return of the evaluation's episodes: sum of rewards, mean over the role's agents; only in "
            "lines of iterations that were evaluated (eval.every); with eval.opponent: both, ROLE is "
-           "ROLE_vs_random or ROLE_vs_scripted"},
+           "ROLE_vs_random or ROLE_vs_scripted; ROLE_average is played by averages of weights "
+           "(policy.NAME.average)"},
     Metric{kEvaluationGroup, "ROLE/return_low", "lower end of its 95 % interval"},
     Metric{kEvaluationGroup, "ROLE/return_high", "upper end of its 95 % interval"},
     Metric{kEvaluationGroup, "ROLE/env/FIELD",

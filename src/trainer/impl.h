@@ -14,6 +14,7 @@
 #include "src/device/graph.h"
 #include "src/device/pace.h"
 #include "src/recorded/recording.h"
+#include "src/trainer/average.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
@@ -56,6 +57,7 @@ struct Trainer::Impl {
   std::vector<PolicyPlayer*> players;                  // of the game
   std::vector<std::unique_ptr<Recording>> recordings;  // of the policies that learn, if training is offline
   std::vector<Learner> learners;
+  std::vector<WeightsAverage> averages;  // of the policies
   EpisodeLog episodes;
   Guard guard;
   EvidenceKeeper evidence;

@@ -93,11 +93,13 @@ std::vector<OpponentsPlayer*> opponents_of(const Game& game) {
 
 }  // namespace
 
-// Everything that is saved, by file: the tensors themselves, not copies.
+// Everything that is saved, by file: the tensors themselves, not copies; but statistics beside an average,
+// which are those of the policy's own file.
 std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     files[kWeightsFolder + policies[p].name()] = policies[p].saved();
+    if (averages[p].is_on()) files[kWeightsFolder + average_name(policies[p].name())] = averages[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].algorithm().state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];

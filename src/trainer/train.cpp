@@ -198,6 +198,8 @@ bool Session::save_weights() {
   for (std::size_t p = 0; p < config_.policies.size(); ++p) {
     const Policy& policy = trainer_.policies()[p];
     saved = run_->save_weights(policy.name(), views_of(host_copies(policy.saved())), metadata_of(p)) && saved;
+    if (const std::vector<NamedTensor> average = host_copies(trainer_.average(p)); !average.empty())
+      saved = run_->save_weights(average_name(policy.name()), views_of(average), metadata_of(p)) && saved;
   }
   return saved;
 }
@@ -256,7 +258,8 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.products = snapshot.products;
   info.recordings = recordings_;
   for (std::size_t p = 0; p < config_.policies.size(); ++p)
-    snapshot.metadata[kWeightsFolder + config_.policies[p].name] = metadata_of(p);
+    for (const std::string& name : {config_.policies[p].name, average_name(config_.policies[p].name)})
+      snapshot.metadata[kWeightsFolder + name] = metadata_of(p);
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
 

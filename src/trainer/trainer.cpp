@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/join.h"
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
@@ -94,6 +95,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
     learners.back().algorithm().set_skip_flag(guard.failed());
+    averages.emplace_back(policies[p], c.policies[p].average);
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
   synchronize();
@@ -183,9 +185,11 @@ std::vector<at::Tensor> Trainer::Impl::weights() const {
   return tensors;
 }
 
-// The tensors that are the same on all ranks: parameters, statistics, moments, steps of the optimizer.
+// The tensors that are the same on all ranks: parameters, their averages, statistics, moments, steps of the
+// optimizer.
 std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors = weights();
+  for (const WeightsAverage& average : averages) tensors = joined(std::move(tensors), average.tensors());
   for (const Learner& learner : learners)
     for (const NamedTensor& named : learner.algorithm().state())
       if (!named.per_replica) tensors.push_back(named.tensor);
@@ -335,6 +339,7 @@ bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   if (!update_policies(should_stop)) return false;
   if (!device.is_cuda())
     for (const Policy& policy : policies) guard.check_weights(policy);
+  for (WeightsAverage& average : averages) average.move();
   if (!is_offline()) episodes.accumulate(clock);
   return true;
 }
@@ -432,6 +437,7 @@ void Trainer::synchronize() { impl_->synchronize(); }
 void Trainer::start_from_weights() {
   impl_->synchronize();
   for (Learner& learner : impl_->learners) learner.algorithm().weights_changed();
+  for (WeightsAverage& average : impl_->averages) average.begin();
 }
 
 std::array<double, kNumPhases> Trainer::phase_seconds() {
@@ -447,6 +453,9 @@ std::int64_t Trainer::iteration_under_way() const {
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }
+std::vector<NamedTensor> Trainer::average(std::size_t policy) const {
+  return impl_->averages[policy].saved();
+}
 double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.window(policy).mean(); }
 bool Trainer::can_be_undone() const { return impl_->not_undoable() == nullptr; }
 std::int64_t Trainer::times_made() const {

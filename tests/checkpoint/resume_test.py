@@ -306,6 +306,84 @@ def test_a_file_of_weights_wins_over_warm_start(workers, tmp_path):
     assert (done.returncode, "has nothing to do: every policy has a model_ckpt_filepath" in done.stderr) == (2, True), done.stderr
 
 
+PARTS = ("policy={{first: {{agents: [tagger 0-1], algorithm: A2C, {0}}}, second: {{agents: [tagger 2-3], algorithm: A2C, {0}}}, "
+         "runner: {{algorithm: A2C, {0}, model: {{fc_dims: [16]}}}}}}").format("lr: 0, normalize_value: false")
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    """A run of a policy for all taggers and one for the runner, in a folder whose name looks like a map."""
+    folder = tmp_path_factory.mktemp("taught") / "a=b:c,d=e"
+    plain = ["--set", "policy.tagger.normalize_value=false", "--set", "policy.runner.normalize_value=false"]
+    assert run(*options("tag_gridworld", "A2C", 2), *plain, "--run_dir", folder).returncode == 0
+    return folder
+
+
+def in_parts(folder, *starts, command=()):
+    done = run(*options("tag_gridworld", "A2C", 1), "--set", PARTS, *(word for start in starts for word in ("--warm_start", start)), *command, "--run_dir", folder)
+    return done, {path.stem: load_file(path) for path in (folder / "weights").glob("*")}
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all((a[name] == b[name]).all() for name in a)
+
+
+def test_a_warm_start_maps_policies(taught, tmp_path):
+    link, weights = tmp_path / "taught", {name: load_file(taught / "weights" / f"{name}.safetensors") for name in ("tagger", "runner")}
+    link.symlink_to(taught)
+    newest = f"{link}/checkpoints/latest"
+    for k, starts in enumerate(([f"first={link}:tagger,second={link}:tagger,runner={link}"],
+                                [f"first={link}:tagger", f"second={newest}:tagger,runner={newest}:runner"],
+                                [f"first={taught}:tagger", f"second={taught}:tagger", f"runner={taught}"])):
+        done, found = in_parts(tmp_path / str(k), *starts)
+        assert done.returncode == 0, done.stderr
+        assert equal(found["first"], weights["tagger"]) and equal(found["second"], weights["tagger"]) and equal(found["runner"], weights["runner"])
+    again = subprocess.run([WDTRAIN, "reproduce", str(tmp_path / "1")], capture_output=True, text=True)
+    assert (again.returncode, again.stdout.count(": the same bytes")) == (0, 3), again.stderr
+
+
+def test_a_policy_that_a_warm_start_does_not_name_begins_anew(taught, tmp_path):
+    done = subprocess.run([WDTRAIN, *map(str, options("tag_gridworld", "A2C", 1)), "--set", PARTS, "--warm_start", f"second={taught}:tagger", "--run_dir", str(tmp_path / "new")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "policy 'first' begins with first weights of its own: --warm_start does not name it" in done.stderr, done.stderr
+    plain, first = in_parts(tmp_path / "plain")
+    found = {path.stem: load_file(path) for path in (tmp_path / "new" / "weights").glob("*")}
+    assert plain.returncode == 0 and equal(found["first"], first["first"]) and not equal(found["second"], first["second"])
+
+
+def test_a_warm_start_of_the_only_policy(tmp_path):
+    algorithm = "PPO, lr: {}, normalize_value: false, model: {{fc_dims: [8], activation: relu, separate_value: false}}"
+    assert run(*options("cartpole", algorithm.format(0.01), 2), "--run_dir", tmp_path / "first").returncode == 0
+    cart = ["--env", "cartpole", "--set", f"policy={{cart: {{algorithm: {algorithm.format(0)}}}}}", "--total_steps", "512", *EVERY]
+    assert run(*cart, "--warm_start", f"cart={tmp_path / 'first'}", "--run_dir", tmp_path / "second").returncode == 0
+    old, new = load_file(tmp_path / "first/weights/shared.safetensors"), load_file(tmp_path / "second/weights/cart.safetensors")
+    assert all((new[name] == old[name]).all() for name in new)
+
+
+@pytest.mark.parametrize("start, message", [
+    ("{}", "has no policy 'first', but runner, tagger: name the one with which each policy begins, as --warm_start first={0}:runner,second={0}:runner,runner={0}:runner"),
+    ("first={}", "has no policy 'first', but runner, tagger: name the one"),
+    ("first={}:taggers", "has no policy 'taggers', but runner, tagger: name the one"),
+    ("frist={}:tagger", "there is no policy 'frist' here; did you mean \"first\"?"),
+    ("first={}:runner", "policy 'first' cannot begin with the weights of 'runner': "),
+    ("first=nowhere:tagger", "nowhere: there is no such folder"),
+    ("first=", "must be RUN or POLICY=RUN:NAME,..."),
+    ("={}", "must be RUN or POLICY=RUN:NAME,..."),
+    (["first={}:tagger", "first={}:tagger"], "names the policy a second time"),
+    (["{}", "first={}:tagger"], "one run is for all policies: give it alone"),
+])
+def test_a_warm_start_that_cannot_be(start, message, taught, tmp_path):
+    starts = [start] if isinstance(start, str) else start
+    done, _ = in_parts(tmp_path / "new", *(each.format(taught) for each in starts))
+    assert (done.returncode, message.format(taught) in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_of_weights_and_a_part_of_a_warm_start(taught, tmp_path):
+    done, _ = in_parts(tmp_path / "new", f"first={taught}:tagger", command=["--set", f"policy.first.model.model_ckpt_filepath={taught}/weights/tagger.safetensors"])
+    assert (done.returncode, "policy 'first' has a model_ckpt_filepath" in done.stderr) == (2, True), done.stderr
+
+
 def test_C5_a_checkpoint_can_be_evaluated_as_a_run_can(tmp_path):
     assert run(*options("tag_gridworld", "PPO", 4), "--run_dir", tmp_path / "run").returncode == 0
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "latest" / "optimizer")

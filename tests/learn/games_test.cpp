@@ -87,8 +87,7 @@ INSTANTIATE_TEST_SUITE_P(, Games,
 TEST(TrainingEvaluator, SaysAtOnceThatAGameHasNoScriptedPlayer) {
   const Experiment setup = make_setup("pennies", {"trainer.num_envs=2", "trainer.train_batch_size=4",
                                                   "eval.every=1000", "eval.opponent=scripted"});
-  const std::vector<Policy> none;
-  EXPECT_THROW(TrainingEvaluator(setup.config, *setup.environment, none, {}), UsageError);
+  EXPECT_THROW(TrainingEvaluator(setup.config, *setup.environment, {}, {}), UsageError);
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ inline double observation_bytes(const Trajectory& trajectory) {
   return sum;
 }
 
-// Parameters, their copies in bfloat16, gradients and moments of all policies, and the parameters that
-// played.
+// Parameters, their copies in bfloat16, averages, gradients and moments of all policies, and the parameters
+// that played.
 inline double network_bytes(Trainer& trainer) {
   double sum = 0.0;
   for (const Policy& policy : trainer.policies())
@@ -46,6 +46,12 @@ inline double network_bytes(Trainer& trainer) {
     for (const Policy& policy : trainer.policies())
       sum += held_bytes(policy.parameters()) +
              (policy.critics() ? held_bytes(policy.critics()->parameters()) : 0.0);
+  for (std::size_t p = 0; p < trainer.policies().size(); ++p) {
+    const Policy& policy = trainer.policies()[p];
+    if (!trainer.average(p).empty())
+      sum += held_bytes(policy.parameters()) +
+             (policy.critics() ? held_bytes(policy.critics()->parameters()) : 0.0);
+  }
   for (const auto& [file, tensors] : trainer.snapshot().files) {
     if (!file.starts_with("optimizer/")) continue;
     for (const NamedTensor& named : tensors)

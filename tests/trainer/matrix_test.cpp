@@ -312,9 +312,10 @@ std::vector<std::string> settings_of(const Combination& features, const std::str
           concat("trainer.observations=", feature(features, kStorage)),
           concat("env.kind=", actions == "choice" || actions == "heads" ? actions : "box"),
           concat("env.masks=", feature(features, kMasks) == "masked" ? "true" : "false"),
-          policies == "shared" ? concat("policy={shared: {", policy, "}}")
-                               : concat("policy={few: {", policy, "}, many: {",
-                                        policies == "frozen" ? "to_train: false, " : "", policy, "}}")};
+          policies == "shared"
+              ? concat("policy={shared: {", policy, "}}")
+              : concat("policy={few: {", policies == "two" ? "average: 0.9, " : "", policy, "}, many: {",
+                       policies == "frozen" ? "to_train: false, " : "", policy, "}}")};
 }
 
 std::vector<std::string> settings_of(const Combination& features) {
