@@ -54,7 +54,8 @@ inline void sort_into_tiles(Queue queue, const TilesArgs& args) {
 // addresses of `floats` numbers each, a multiple of 4 and aligned to 16 bytes.
 struct FillTilesArgs {
   std::int64_t num_tiles = 0, floats = 0;
-  const std::int32_t *set_of_tile = nullptr, *units_of_tile = nullptr;  // tiles without units stay as they are
+  const std::int32_t *set_of_tile = nullptr,
+                     *units_of_tile = nullptr;  // tiles without units stay as they are
   const std::int64_t* from = nullptr;
   float* to = nullptr;
 };

@@ -20,6 +20,14 @@ PlayerSpec PlayerSpec::of(const std::string& text) {
 }
 
 std::string ListedPlayer::text() const {
+  if (player.kind == PlayerSpec::kPool) {
+    std::vector<std::string> fields;
+    PoolSettings settings = pool;
+    for (const FieldInfo& field : list_fields([&](Fields& fields) { settings.describe(fields); }))
+      fields.push_back(concat(field.name, ": ", field.value));
+    const std::string shared = share > 0.0 ? concat(", share: ", config::format(share)) : "";
+    return concat("{pool: {", join(fields), '}', shared, '}');
+  }
   const std::string name = player.text();
   return share > 0.0 ? concat("{player: ", name, ", share: ", config::format(share), '}') : name;
 }

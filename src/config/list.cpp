@@ -70,6 +70,7 @@ class Lister : public Fields {
   }
   void operator()(const char* name, std::vector<ListedPlayer>& value, const char* help) override {
     const auto shown = [](ListedPlayer listed) {
+      if (listed.player.kind == PlayerSpec::kPool) return listed.text();
       listed.player = {PlayerSpec::kRun, quote(listed.player.text())};
       return listed.text();
     };

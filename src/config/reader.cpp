@@ -235,6 +235,14 @@ void Reader::operator()(const char* name, std::vector<ListedPlayer>& value, cons
          if (item.is_map()) {
            Reader entry(item, path_ + "." + name, problems_, places_);
            for (const char* const key : {"player", "run"}) entry(key, player, "");
+           if (const Node* const pool = entry.take("pool"); pool != nullptr && pool->is_map()) {
+             Reader settings(*pool, path_ + "." + name + ".pool", problems_, places_);
+             read.pool.describe(settings);
+             settings.finish();
+             player = "pool";
+           } else if (pool != nullptr) {
+             problem(*pool, name, "a pool has settings, as {pool: {size: 12, every: 500000}}");
+           }
            entry("share", read.share, {0.0, 1.0, true}, "");
            entry.finish();
          } else {

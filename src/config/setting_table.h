@@ -12,7 +12,8 @@ namespace wd {
 
 // Of opponents.NAME.
 inline constexpr const char* kOpponentsHelp =
-    "who acts in the place of this policy in some episodes: runs and checkpoints, random, scripted, and self";
+    "who acts in the place of this policy in some episodes: runs and checkpoints, random, scripted, self, "
+    "and {pool: {size: 12, every: 500000, draw: pfsp, exponent: 2, win_above: 0, from: []}}, past selves";
 
 struct SettingRow {
   FieldInfo field;  // `name` is the key within the section

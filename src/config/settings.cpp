@@ -139,6 +139,16 @@ int PolicySettings::num_opponents() const {
   return static_cast<int>(others.size());
 }
 
+void PoolSettings::describe(Fields& field) {
+  field("size", size, {1, 1000}, "copies; the oldest one is left out for a new one");
+  field("every", every, {1, 1e15}, "environment steps from copy to copy");
+  choose(field, "draw", draw, {"uniform", "latest", "pfsp"}, "which of them plays a game");
+  field("exponent", exponent, {0.0, 100.0},
+        "pfsp: the weight of a copy is (1 - w)^exponent, w the win rate against it");
+  field("win_above", win_above, {}, "a game with a greater return is won, with this one half");
+  field("from", from, "runs whose weights it begins with; empty: the policy's first weights");
+}
+
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role with its name, or all roles for \"shared\"");
   field("agents", agents,

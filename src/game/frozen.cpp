@@ -151,8 +151,10 @@ void require_script(const Environment& environment) {
 FoundPlayer find_player(const PlayerSpec& player, const Environment& environment, const Config& config,
                         const GameSide& side) {
   if (player.kind == PlayerSpec::kScripted) require_script(environment);
+  if (player.kind == PlayerSpec::kPool)
+    throw UsageError("pool: past selves play in a training, as opponents.NAME lists them; name a run");
   if (player.kind != PlayerSpec::kRun) return {player};
-  const std::vector<std::string> words(std::begin(PlayerSpec::kWords), std::end(PlayerSpec::kWords));
+  const std::vector<std::string> words(PlayerSpec::kWords, PlayerSpec::kWords + PlayerSpec::kPool);
   if (!fs::is_directory(parts_of_player(player.run).first))
     throw UsageError(concat(player.run, ": is none of ", join(words),
                             ", and no folder of a run or a checkpoint", did_you_mean(player.run, words)));

@@ -86,6 +86,22 @@ bool OpponentList::is_as_before() const {
   return kept == static_cast<int>(before.size());
 }
 
+static void find_pool(OpponentList& list, const PoolSettings& pool, const Environment& environment,
+                      const Config& config, const GameSide& side, const PolicySettings& policy) {
+  list.pool = pool;
+  if (!policy.to_train)
+    throw UsageError("a pool has past selves of a policy that learns, and this one does not (to_train)");
+  if (const int most = Pool::num_slots(pool) - 1; static_cast<int>(pool.from.size()) > most)
+    throw UsageError(concat("the pool begins with ", pool.from.size(), " runs, and ", most, " are the most"));
+  for (const std::string& run : pool.from) {
+    const FoundPlayer& found =
+        list.pool_from.emplace_back(find_player({PlayerSpec::kRun, run}, environment, config, side));
+    if (!Bank::are_alike(found.frozen->settings, policy))
+      throw UsageError(concat(run, ": has another network than the policy (policy.", policy.name,
+                              ".model), of which a pool has copies: list it beside the pool"));
+  }
+}
+
 OpponentList find_opponents(const Config& config, const Environment& environment,
                             const PolicySettings& policy) {
   OpponentList list;
@@ -105,9 +121,12 @@ OpponentList find_opponents(const Config& config, const Environment& environment
     auto known = std::ranges::find(list.others, listed.player, &FoundPlayer::spec);
     if (!is_self && known == list.others.end()) {
       const auto known_before = std::ranges::find(kept, listed.player, &FoundPlayer::spec);
-      const bool is_kept = known_before != kept.end();
+      const bool is_kept = known_before != kept.end(), is_pool = listed.player.kind == PlayerSpec::kPool;
       list.before.push_back(is_kept ? 1 + static_cast<int>(known_before - kept.begin()) : 0);
-      list.others.push_back(is_kept ? *known_before : find_player(listed.player, environment, config, side));
+      list.others.push_back(is_kept   ? *known_before
+                            : is_pool ? FoundPlayer{listed.player}
+                                      : find_player(listed.player, environment, config, side));
+      if (is_pool) find_pool(list, listed.pool, environment, config, side, policy);
       known = std::prev(list.others.end());
       given.push_back(0.0);
       without.push_back(0);
@@ -126,7 +145,12 @@ OpponentList find_opponents(const Config& config, const Environment& environment
                                   "new run with its weights (--warm_start)"));
   if (!says_self && policy.to_train) without[0] = 1;
   list.shares = shares_of(given, without);
-  if (list.others.size() > kMaxOpponents)
+  if (policy.roles.size() > 1 && policy.algorithm->traits().mixer.kind != Mixer::kNone)
+    throw UsageError(
+        concat("policy '", policy.name, "' acts for ", join(policy.roles, " and "),
+               ", of which it keeps one where an opponent plays, and ", policy.algorithm->name(),
+               " learns the value of all its agents together: give each role a policy of its own"));
+  if (list.others.size() + Pool::kActive + 1 > kMaxOpponents)
     throw UsageError(
         concat(list.others.size(), " different opponents, and ", kMaxOpponents, " are the most"));
   return list;
@@ -134,7 +158,7 @@ OpponentList find_opponents(const Config& config, const Environment& environment
 
 struct OpponentsPlayer::Other {
   FoundPlayer found;
-  std::optional<Policy> policy = {};  // of another run
+  std::optional<Policy> policy = {};  // of another run, or a past self
   // Of one that acts in all replicas, and in no bank.
   PolicyBuffers own = {};
   std::vector<PolicyBuffers> rows = {};  // by step
@@ -144,17 +168,18 @@ struct OpponentsPlayer::Other {
 // Draws may be those of the policy itself: one player acts in an episode.
 void OpponentsPlayer::place(Other& other, int player, Game& game) {
   const PolicyBuffers& from = game.trajectory().policies()[index_];
+  const PolicyBuffers seen = other.found.frozen ? seen_by(from, *other.found.frozen) : from;
   if (other.policy && Bank::can_hold(*other.policy)) {
-    const PolicySettings& settings = other.found.frozen->settings;
+    const PolicySettings& settings = other.found.frozen ? other.found.frozen->settings : settings_;
     auto bank = std::ranges::find_if(
         banks_, [&](const auto& one) { return Bank::are_alike(one->settings(), settings); });
     if (bank == banks_.end())
-      bank = banks_.insert(bank, std::make_unique<Bank>(seen_by(from, *other.found.frozen), *other.policy,
-                                                        settings, false, players_, 1 + players_));
+      bank = banks_.insert(
+          bank, std::make_unique<Bank>(seen, *other.policy, settings, false, players_, 1 + players_));
     return (*bank)->add(*other.policy, player);
   }
-  other.own = own_buffers(other.found.frozen ? seen_by(from, *other.found.frozen) : from,
-                          other.found.frozen != nullptr);
+  if (other.found.spec.kind == PlayerSpec::kPool && !other.policy) return;  // its slots play
+  other.own = own_buffers(seen, other.policy.has_value());
   for (int t = 0; t < from.reward.size(0); ++t) other.rows.push_back(row_of(from, other.own, t));
   if (other.policy)
     other.player = std::make_unique<PolicyPlayer>(*other.policy);
@@ -167,36 +192,89 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const Oppone
     : replicas_(game.replicas()),
       own_(std::move(own)),
       index_(static_cast<std::uint32_t>(index)),
-      players_(static_cast<int>(list.others.size())),
-      name_(game.trajectory().policies()[index].name),
-      opponent_(game.trajectory().policies()[index].opponent) {
+      settings_(config.policies[index]),
+      name_(settings_.name),
+      opponent_(game.trajectory().policies()[index].opponent),
+      pool_from_(list.pool_from) {
   const PolicyBuffers& buffers = game.trajectory().policies()[index];
-  const PolicySettings& settings = config.policies[index];
-  keeps_seat_ = settings.to_train && buffers.roles.size() > 1;
+  const Device device = replicas_.device();
+  const int slots = list.pool ? Pool::num_slots(*list.pool) : 0;
+  listed_ = list.others.size();
+  players_ = static_cast<int>(listed_) + slots;
+  keeps_seat_ = settings_.to_train && buffers.roles.size() > 1;
   own_plays_ = list.shares[0] > 0.0 || keeps_seat_;
-  if (!replicas_.device().is_cuda()) {
+  if (!device.is_cuda()) {
     banks_.push_back(
-        std::make_unique<Bank>(buffers, own_->policy(), settings, true, 1 + players_, 1 + players_));
+        std::make_unique<Bank>(buffers, own_->policy(), settings_, true, 1 + players_, 1 + players_));
     banks_[0]->add(own_->policy(), 0);
   }
-  for (const FoundPlayer& found : list.others) {
+  const auto add = [&](const FoundPlayer& found, std::optional<Policy>&& policy) {
     Other& other = *others_.emplace_back(std::make_unique<Other>(found));
-    if (found.frozen) {
-      other.policy.emplace(found.frozen->make(seen_by(buffers, *found.frozen), static_cast<int>(index),
-                                              config.trainer.chunk_rows, replicas_.device(),
-                                              config.trainer.precision));
-      other.policy->freeze();
-    }
+    if (policy) other.policy.emplace(*std::move(policy)).freeze();
     place(other, static_cast<int>(others_.size()), game);
+    return other.policy ? &*other.policy : nullptr;
+  };
+  const int chunk_rows = config.trainer.chunk_rows, number = static_cast<int>(index);
+  const Precision precision = config.trainer.precision;
+  for (const FoundPlayer& found : list.others) {
+    if (found.frozen)
+      add(found, found.frozen->make(seen_by(buffers, *found.frozen), number, chunk_rows, device, precision));
+    else
+      add(found, std::nullopt);
   }
-  double sum = 0.0;
-  std::vector<float> upto;
-  for (const double share : list.shares) upto.push_back(static_cast<float>(sum += share));
-  upto_ = at::tensor(upto).to(torch_device(replicas_.device()));
+  std::vector<Policy*> past;
+  for (int k = 0; k < slots; ++k)
+    past.push_back(
+        add({{PlayerSpec::kPool}}, Policy(buffers, settings_, number, 1, chunk_rows, device, precision)));
+  shares_ = at::zeros({1 + players_}, at::kDouble);
+  for (std::size_t k = 0; k < list.shares.size(); ++k) shares_[static_cast<std::int64_t>(k)] = list.shares[k];
+  std::optional<int> pool_before;  // its number in the checkpoint
+  if (list.pool) {
+    const auto at = std::ranges::find(list.others, PlayerSpec{PlayerSpec::kPool}, &FoundPlayer::spec) -
+                    list.others.begin();
+    pool_share_ = std::exchange(shares_.mutable_data_ptr<double>()[1 + at], 0.0);
+    for (std::size_t p = 0; p < config.policies.size(); ++p)
+      if (p == index ? keeps_seat_ : config.policies[p].to_train && !keeps_seat_) learners_.push_back(p);
+    pool_.emplace(*list.pool, own_->policy(), past, 1 + static_cast<int>(listed_));
+    if (const int before = list.before[static_cast<std::size_t>(at)]; before > 0) pool_before = before;
+    if (pool_before)
+      pool_->restore(config.checkpoint / kOpponentsFolder / concat(name_, ".", *pool_before, ".safetensors"),
+                     concat(*pool_before, "/"));
+    else
+      pool_->begin(pool_from_);
+  }
+  shares_ = shares_.to(torch_device(device));
+  upto_ = at::zeros({1 + players_}, shares_.options().dtype(at::kFloat));
+  refresh_shares();
   if (list.kept == 0) return;
-  now_called_ = at::full({1 + list.kept}, list.shares[0] > 0.0 ? 0 : 1, at::kInt);
+  now_called_ = at::full({1 + list.kept + slots}, list.shares[0] > 0.0 ? 0 : 1, at::kInt);
   for (std::size_t k = 0; k < list.before.size(); ++k)
     if (list.before[k] > 0) now_called_[list.before[k]] = static_cast<int>(k) + 1;
+  for (int k = 0; pool_before && k < slots; ++k)
+    now_called_[1 + list.kept + k] = 1 + static_cast<int>(listed_) + k;
+}
+
+// upto_ stays where it is: graphs read it.
+void OpponentsPlayer::refresh_shares() {
+  at::Tensor shares = shares_;
+  if (pool_) {
+    shares = shares.clone();
+    shares.slice(0, 1 + static_cast<std::int64_t>(listed_)).copy_(pool_->shares() * pool_share_);
+  }
+  upto_.copy_(shares.cumsum(0));
+}
+
+void OpponentsPlayer::weights_changed() {
+  if (!pool_) return;
+  pool_->begin(pool_from_);
+  refresh_shares();
+}
+
+void OpponentsPlayer::iteration_ended(const Trajectory& trajectory, const EndedGames& games,
+                                      std::int64_t env_steps, const ProcessGroup& group) {
+  if (!pool_) return;
+  pool_->iteration_ended(trajectory.policies()[index_], games, learners_, env_steps, group);
+  refresh_shares();
 }
 
 OpponentsPlayer::~OpponentsPlayer() = default;
@@ -259,10 +337,17 @@ std::vector<PolicyPlayer*> add_players(Game& game, std::vector<Policy>& policies
   return players;
 }
 
+std::vector<OpponentsPlayer*> opponents_of(const Game& game) {
+  std::vector<OpponentsPlayer*> all;
+  for (const std::unique_ptr<Player>& player : game.players())
+    if (auto* const listed = dynamic_cast<OpponentsPlayer*>(player.get())) all.push_back(listed);
+  return all;
+}
+
 std::vector<NamedTensor> OpponentsPlayer::state() const {
   std::vector<NamedTensor> all = own_->state();
   for (std::size_t k = 0; k < others_.size(); ++k) {
-    const PolicyBuffers& own = others_[k]->own;
+    const PolicyBuffers& own = others_[k]->own;  // of one that is in a bank, nothing
     if (own.state.defined()) all.push_back({concat("opponent", k + 1, ".state"), own.state[0], true});
     if (own.noise.defined()) all.push_back({concat("opponent", k + 1, ".noise"), own.noise[0], true});
   }
@@ -286,11 +371,12 @@ void OpponentsPlayer::restored() {
 }
 
 void OpponentsPlayer::add_to(Snapshot& snapshot) const {
-  for (std::size_t k = 0; k < others_.size(); ++k) {
+  for (std::size_t k = 0; k < listed_; ++k) {
     const std::string file = concat(kOpponentsFolder, name_, ".", k + 1);
     const Other& other = *others_[k];
     std::vector<NamedTensor> saved;
     if (other.policy) saved = other.policy->saved();
+    if (other.found.spec.kind == PlayerSpec::kPool) saved = pool_->saved();
     for (NamedTensor& named : saved) named.name = concat(k + 1, "/", named.name);
     snapshot.files[file] = host_copies(saved);
     TensorMetadata& metadata = snapshot.metadata[file] = {{"path", other.found.spec.text()}};

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/game/frozen.h"
+#include "src/game/pool.h"
 #include "wd/checkpoint.h"
 #include "wd/player.h"
 
@@ -21,6 +23,9 @@ struct OpponentList {
   // [1 + others]: the shares of all episodes, whose sum is 1; first that of the policy itself, which is an
   // entry without a share if it learns and is not listed.
   std::vector<double> shares;
+  // If past selves are among them: their settings, and the policies that these begin with.
+  std::optional<PoolSettings> pool = {};
+  std::vector<FoundPlayer> pool_from = {};
 
   bool is_as_before() const;  // the same, in the same order
 };
@@ -50,6 +55,13 @@ class OpponentsPlayer : public Player {
   // Call this when the rows of a checkpoint are there: replicas whose opponent is in the list no more are the
   // policy's own. Throws UsageError if a row names an opponent that the checkpoint does not hold.
   void restored();
+  // Call this when training begins with other weights than those that the policy had.
+  void weights_changed();
+  // Call this after each iteration, of which these games ended.
+  void iteration_ended(const Trajectory& trajectory, const EndedGames& games, std::int64_t env_steps,
+                       const ProcessGroup& group);
+  // Of past selves; null: there are none.
+  Pool* pool() { return pool_ ? &*pool_ : nullptr; }
   // For checkpoints: adds the weights of opponent k as "opponents/POLICY.k", with where they are from.
   void add_to(Snapshot& snapshot) const;
 
@@ -57,19 +69,30 @@ class OpponentsPlayer : public Player {
   struct Other;
 
   void place(Other& other, int player, Game& game);
+  void refresh_shares();
 
   const Replicas& replicas_;
   std::unique_ptr<PolicyPlayer> own_;
-  std::vector<std::unique_ptr<Other>> others_;
+  std::vector<std::unique_ptr<Other>> others_;  // those of the list, then the slots of the pool
   // On a CPU, the first one holds the policy itself. On a GPU it acts alone, in all replicas.
   std::vector<std::unique_ptr<Bank>> banks_;
   std::uint32_t index_;
-  int players_;  // beside itself
+  int players_ = 0;         // beside itself
+  std::size_t listed_ = 0;  // of them, not slots of the pool
+  PolicySettings settings_;
   bool own_plays_, keeps_seat_;
   std::string name_;       // of the policy
   at::Tensor opponent_;    // [T + 1, E] int32: who plays
   at::Tensor now_called_;  // [1 + kept] int32: the player that had this number before; undefined: as before
-  at::Tensor upto_;        // [players] float32 on the device
+  at::Tensor shares_,
+      upto_;  // [players] on the device: float64, that of the pool not yet divided; float32, sums
+  std::optional<Pool> pool_;
+  std::vector<FoundPlayer> pool_from_;
+  double pool_share_ = 0.0;
+  std::vector<std::size_t> learners_;  // the policies that play against this one
 };
+
+// The players of a game that have opponents.
+std::vector<OpponentsPlayer*> opponents_of(const Game& game);
 
 }  // namespace wd

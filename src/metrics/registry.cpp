@@ -100,6 +100,11 @@ constexpr std::array kMetrics{
            "share of the rollout's actions more than 99 % of half the width from the middle of their bounds, "
            "one "
            "per component"},
+    Metric{kPolicy, "past_share", "with a pool of past selves: share of the games that one of them played"},
+    Metric{kPolicy, "past_oldest", "age of the oldest of them [environment steps]"},
+    Metric{kPolicy, "past_win_rate",
+           "share of the games against it that the learner won, one for each of them from the latest on, or "
+           "for each of 16 groups of them; null before the first game"},
 
     Metric{kEnvironmentGroup, "FIELD",
            "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},

@@ -60,7 +60,8 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   tiles_.of_replicas = lead_.rows_per_unit > 1 || lead_.observed_per_unit > 1;
   const std::int64_t unit_rows = tiles_.unit_rows(), units = tiles_.of_replicas ? E * seats : E * A;
   tiles_.tile = Blocks::of_inference(E * A, false, unit_rows).block / unit_rows;
-  if (lead_.device.is_cuda()) tiles_.tile = round_up(std::max(E * A / (4 * sets), kGpuTile), unit_rows) / unit_rows;
+  if (lead_.device.is_cuda())
+    tiles_.tile = round_up(std::max(E * A / (4 * sets), kGpuTile), unit_rows) / unit_rows;
   const std::int64_t capacity = units / tiles_.tile + sets;
 
   const auto ints = [&](std::int64_t count, at::ScalarType type = at::kInt) {
@@ -115,7 +116,8 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   tiled_->memory = tiled_->network->make_workspace(tiles_.tile * unit_rows, false);
   tiled_->parameters = at::zeros({capacity, own.numel()}, own.options());
   if (lead_.precision == kBf16) tiled_->shadow = at::zeros_like(tiled_->parameters, at::kBFloat16);
-  tiled_->network->bind(tiled_->parameters.flatten(), tiled_->shadow.defined() ? tiled_->shadow.flatten() : at::Tensor());
+  tiled_->network->bind(tiled_->parameters.flatten(),
+                        tiled_->shadow.defined() ? tiled_->shadow.flatten() : at::Tensor());
   tiled_->sources = ints(sets, at::kLong);
 }
 

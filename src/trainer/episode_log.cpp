@@ -100,6 +100,12 @@ void EpisodeLog::accumulate(const TrainingClock& clock) {
   append_episodes(current_queue(device_), args);
 }
 
+EndedGames EpisodeLog::ended_games() const {
+  EndedGames games{policies_[0].finished_length, {}};
+  for (const PolicyLog& log : policies_) games.returns.push_back(log.finished_return);
+  return games;
+}
+
 void EpisodeLog::read_if_due() {
   ++unread_;
   if (!device_.is_cuda() || (unread_ + 1) * max_ > record_.size(0)) read();

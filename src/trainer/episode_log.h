@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "src/game/pool.h"
 #include "src/trainer/return_window.h"
 #include "wd/detail/clock.h"
 #include "wd/policy.h"
@@ -20,6 +21,8 @@ class EpisodeLog {
   void leave_out_first(const std::vector<bool>& replicas);
   // Adds the steps of the rollout to the running episodes, and records those that ended. Enqueues.
   void accumulate(const TrainingClock& clock);
+  // Those of the last accumulate().
+  EndedGames ended_games() const;
   // Call it after each accumulate(): calls read() on the CPU, where that costs nothing, or if the record
   // might not have room for another rollout. All ranks.
   void read_if_due();

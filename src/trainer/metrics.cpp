@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/device/device.h"
 #include "src/game/endless.h"
+#include "src/game/opponents.h"
 #include "src/replicas/dropped.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/impl.h"
@@ -106,6 +107,9 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   const std::vector<double> saturated = saturated_share(buffers, group);
   for (std::size_t k = 0; k < saturated.size(); ++k)
     row.add(concat(prefix, "saturated_share/", buffers.action_space.name(k)), saturated[k]);
+  auto* const listed = dynamic_cast<OpponentsPlayer*>(game.players()[p].get());
+  if (listed == nullptr || listed->pool() == nullptr) return;
+  for (const auto& [name, value] : listed->pool()->metrics(counts.env_steps)) row.add(prefix + name, value);
 }
 
 // Warns once if rewards were dropped. Each worker has the same environment, so the first one's replicas will

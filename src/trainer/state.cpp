@@ -84,13 +84,6 @@ std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
   return {};
 }
 
-std::vector<OpponentsPlayer*> opponents_of(const Game& game) {
-  std::vector<OpponentsPlayer*> all;
-  for (const std::unique_ptr<Player>& player : game.players())
-    if (auto* const listed = dynamic_cast<OpponentsPlayer*>(player.get())) all.push_back(listed);
-  return all;
-}
-
 }  // namespace
 
 // Everything that is saved, by file: the tensors themselves, not copies; but statistics beside an average,

@@ -409,6 +409,8 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   ++counts.iteration;
   counts.env_steps += env_steps;
   clock.advance(env_steps);
+  for (OpponentsPlayer* const listed : opponents_of(game))
+    listed->iteration_ended(trajectory, episodes.ended_games(), counts.env_steps, group);
   counts.agent_steps = counts.env_steps * replicas.spec().num_agents();
   timeline.mark(Phase::kOther);
   pace.iteration_enqueued(group.size() > 1);
@@ -437,6 +439,7 @@ void Trainer::synchronize() { impl_->synchronize(); }
 void Trainer::start_from_weights() {
   impl_->synchronize();
   for (Learner& learner : impl_->learners) learner.algorithm().weights_changed();
+  for (OpponentsPlayer* const listed : opponents_of(impl_->game)) listed->weights_changed();
   for (WeightsAverage& average : impl_->averages) average.begin();
 }
 

@@ -258,12 +258,16 @@ TEST(EmulatedOpponents, HaveTheSameBitsInEveryOrderOfStreamsAndPlayersOfTheCpu) 
 TEST(EmulatedOpponents, OfOneShapeActAsTheyDoAlone) {
   std::vector<std::string> runs;
   for (int k = 0; k < 3; ++k)
-    runs.push_back(save_run(concat("emulated_alike_", k), "tag_gridworld",
-                            {concat("trainer.seed=", k + 5), "policy={tagger: {}, runner: {model: {fc_dims: [12, 8], init_method: xavier}}}"}));
+    runs.push_back(
+        save_run(concat("emulated_alike_", k), "tag_gridworld",
+                 {concat("trainer.seed=", k + 5),
+                  "policy={tagger: {}, runner: {model: {fc_dims: [12, 8], init_method: xavier}}}"}));
   const std::string opponents = concat("opponents.runner=[", join(runs, ", "), "]");
   for (const char* const precision : {"fp32", "bf16"}) {
     const auto training = [&](bool graphs) {
-      return graph_case("a2c").setup(graphs, {"trainer.num_envs=150", "trainer.train_batch_size=1200", "env.episode_length=5", concat("trainer.precision=", precision), opponents});
+      return graph_case("a2c").setup(
+          graphs, {"trainer.num_envs=150", "trainer.train_batch_size=1200", "env.episode_length=5",
+                   concat("trainer.precision=", precision), opponents});
     };
     const Experiment setup = training(false);
     Trainer trainer(setup.config, *setup.environment, kGpu);
@@ -276,11 +280,17 @@ TEST(EmulatedOpponents, OfOneShapeActAsTheyDoAlone) {
       Trajectory alone(shape);
       PolicyBuffers& buffers = alone.policies()[1];
       buffers.observation.copy_(runner.observation);
-      Policy policy = list.others[static_cast<std::size_t>(k - 1)].frozen->make(buffers, 1, 4096, kGpu, setup.config.trainer.precision);
-      for (int t = 0; t < 8; ++t) policy.act(buffers, t, {.seed = static_cast<std::uint64_t>(setup.config.trainer.seed), .step = static_cast<std::uint64_t>(t)});
+      Policy policy = list.others[static_cast<std::size_t>(k - 1)].frozen->make(
+          buffers, 1, 4096, kGpu, setup.config.trainer.precision);
+      for (int t = 0; t < 8; ++t)
+        policy.act(buffers, t,
+                   {.seed = static_cast<std::uint64_t>(setup.config.trainer.seed),
+                    .step = static_cast<std::uint64_t>(t)});
       const at::Tensor plays = runner.opponent.narrow(0, 0, 8).cpu().eq(k).unsqueeze(2).unsqueeze(3);
       EXPECT_GT(plays.sum().item<int>(), 100);
-      EXPECT_TRUE(at::equal(buffers.action.cpu().masked_select(plays), runner.action.cpu().masked_select(plays))) << "opponent " << k;
+      EXPECT_TRUE(
+          at::equal(buffers.action.cpu().masked_select(plays), runner.action.cpu().masked_select(plays)))
+          << "opponent " << k;
     }
     const Trained expected = train_with(training(false), kIterations);
     set_progress(Progress::kRandom, 3);
