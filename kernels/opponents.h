@@ -24,6 +24,9 @@ struct DrawOpponentsArgs {
   std::uint32_t policy = 0;  // every policy draws by itself
   int num_seats = 1;
   bool keeps = false;  // with several seats, the policy plays one of them in every game, which is drawn too
+  // The player of the first steps of an episode, of which there are so many, the same for all policies; 0:
+  // there are none.
+  int opening = 0, least_moves = 0, most_moves = 0;
   std::int32_t* now = nullptr;   // [E], row t: WhoPlays::game
   std::int32_t* next = nullptr;  // [E], row t + 1
 };

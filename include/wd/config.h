@@ -136,6 +136,9 @@ struct EnvSettings {
   ResetMode reset = ResetMode::kRandom;
   int reset_pool_size = 0;
   std::string starts;
+  // kPlayed: episodes begin at random, but nothing counts before so many moves, least and most, were made.
+  std::vector<int> played_moves = {0, 8};
+  bool played_by_policy = false;
 
   void describe(Fields& field);
   bool operator==(const EnvSettings&) const = default;

@@ -13,7 +13,7 @@ namespace wd {
 enum class AtTimeLimit { kTerminates, kTruncates };
 
 // How episodes start: drawn anew, one start for all, from a pool of drawn ones, or from a file.
-enum class ResetMode : int { kRandom, kFixed, kPool, kGiven };
+enum class ResetMode : int { kRandom, kFixed, kPool, kGiven, kPlayed };
 
 // How the trajectory buffers store observations. Environments always write floats.
 enum class ObservationType { kFloat32, kBfloat16 };

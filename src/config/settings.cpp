@@ -166,11 +166,15 @@ void PolicySettings::describe(Fields& field) {
 }
 
 void EnvSettings::describe(Fields& field) {
-  field.choice("reset", reset, {"random", "fixed", "pool", "given"},
-               "start states: random for each episode, the same for all, from a pool of random ones, or from "
-               "the file `starts`");
+  field.choice(
+      "reset", reset, {"random", "fixed", "pool", "given", "played"},
+      "start states: random for each episode, the same for all, from a pool of random ones, from "
+      "the file `starts`, or played: random, and nothing is learned before `played_moves` were made");
   field("reset_pool_size", reset_pool_size, {0, 1e7}, "start states in the pool");
   field("starts", starts, "JSON file of start states, for reset: given");
+  field("played_moves", played_moves, {0, 1e9},
+        "for reset: played, the least and the most steps before an episode counts, drawn by episode");
+  field("played_by_policy", played_by_policy, "whether policies make these moves; else legal ones are drawn");
 }
 
 void TrainerSettings::describe(Fields& field) {

@@ -154,6 +154,12 @@ void note_starts(Checks& check) {
   if (env.reset != ResetMode::kPool && env.reset_pool_size > 0) {
     check.config.notes.push_back("env.reset_pool_size has no effect without reset: pool");
   }
+  const std::vector<int>& moves = env.played_moves;
+  if (env.reset == ResetMode::kPlayed && (moves.size() != 2 || moves[0] > moves[1]))
+    check.fail(
+        "env.played_moves",
+        moves.size() == 2 ? concat('[', moves[0], ", ", moves[1], ']') : concat(moves.size(), " numbers"),
+        "must be the least and the most steps, as [0, 8]");
   if (env.reset != ResetMode::kGiven && !env.starts.empty()) {
     check.config.notes.push_back("env.starts has no effect without reset: given");
   }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "kernels/opponents.h"
 #include "src/base/join.h"
@@ -105,6 +106,7 @@ static void find_pool(OpponentList& list, const PoolSettings& pool, const Enviro
 OpponentList find_opponents(const Config& config, const Environment& environment,
                             const PolicySettings& policy) {
   OpponentList list;
+  if (policy.opponents.empty()) return {.shares = {1.0}};
   const Spec spec = environment.spec();
   const auto role = std::ranges::find(spec.roles, policy.roles.front(), &Role::name);
   const auto own = std::ranges::find(config.policies, policy.name, &PolicySettings::name);
@@ -175,7 +177,7 @@ void OpponentsPlayer::place(Other& other, int player, Game& game) {
         banks_, [&](const auto& one) { return Bank::are_alike(one->settings(), settings); });
     if (bank == banks_.end())
       bank = banks_.insert(
-          bank, std::make_unique<Bank>(seen, *other.policy, settings, false, players_, 1 + players_));
+          bank, std::make_unique<Bank>(seen, *other.policy, settings, false, players_, 2 + players_));
     return (*bank)->add(*other.policy, player);
   }
   if (other.found.spec.kind == PlayerSpec::kPool && !other.policy) return;  // its slots play
@@ -205,7 +207,7 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const Oppone
   own_plays_ = list.shares[0] > 0.0 || keeps_seat_;
   if (!device.is_cuda()) {
     banks_.push_back(
-        std::make_unique<Bank>(buffers, own_->policy(), settings_, true, 1 + players_, 1 + players_));
+        std::make_unique<Bank>(buffers, own_->policy(), settings_, true, 1 + players_, 2 + players_));
     banks_[0]->add(own_->policy(), 0);
   }
   const auto add = [&](const FoundPlayer& found, std::optional<Policy>&& policy) {
@@ -222,10 +224,19 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const Oppone
     else
       add(found, std::nullopt);
   }
+  const EnvSettings& env = config.env;
   std::vector<Policy*> past;
   for (int k = 0; k < slots; ++k)
     past.push_back(
         add({{PlayerSpec::kPool}}, Policy(buffers, settings_, number, 1, chunk_rows, device, precision)));
+  if (env.reset == ResetMode::kPlayed) {
+    opening_ = 1 + players_;
+    moves_ = {env.played_moves[0], env.played_moves[1]};
+    if (!env.played_by_policy)
+      add({{PlayerSpec::kRandom}}, std::nullopt);
+    else if (!device.is_cuda())
+      banks_[0]->play_as_first(opening_);
+  }
   shares_ = at::zeros({1 + players_}, at::kDouble);
   for (std::size_t k = 0; k < list.shares.size(); ++k) shares_[static_cast<std::int64_t>(k)] = list.shares[k];
   std::optional<int> pool_before;  // its number in the checkpoint
@@ -284,6 +295,11 @@ bool OpponentsPlayer::is_on_host() const {
                              [](const auto& other) { return other->player && other->player->is_on_host(); });
 }
 
+int OpponentsPlayer::num_alone() const {
+  return static_cast<int>(
+      std::ranges::count_if(others_, [](const auto& other) { return other->policy && other->player; }));
+}
+
 ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw) {
   const Queue queue = current_queue(replicas_.device());
   DrawOpponentsArgs drawn;
@@ -297,6 +313,8 @@ ActionUnit OpponentsPlayer::act(PolicyBuffers& buffers, int t, const Draw& draw)
   drawn.policy = index_;
   drawn.num_seats = static_cast<int>(buffers.roles.size());
   drawn.keeps = keeps_seat_;
+  drawn.opening = opening_;
+  std::tie(drawn.least_moves, drawn.most_moves) = moves_;
   drawn.now = buffers.opponent[t].mutable_data_ptr<std::int32_t>();
   drawn.next = buffers.opponent[t + 1].mutable_data_ptr<std::int32_t>();
   draw_opponents(queue, drawn);
@@ -327,7 +345,7 @@ std::vector<PolicyPlayer*> add_players(Game& game, std::vector<Policy>& policies
   for (std::size_t p = 0; p < policies.size(); ++p) {
     auto player = std::make_unique<PolicyPlayer>(policies[p]);
     players.push_back(player.get());
-    if (config.policies[p].num_opponents() == 0) {
+    if (game.trajectory().policies()[p].opponents == 0) {
       game.add(std::move(player));
     } else {
       const OpponentList list = find_opponents(config, environment, config.policies[p]);

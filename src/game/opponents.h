@@ -60,6 +60,8 @@ class OpponentsPlayer : public Player {
   // Call this after each iteration, of which these games ended.
   void iteration_ended(const Trajectory& trajectory, const EndedGames& games, std::int64_t env_steps,
                        const ProcessGroup& group);
+  // Policies that act in a pass of their own, in all replicas.
+  int num_alone() const;
   // Of past selves; null: there are none.
   Pool* pool() { return pool_ ? &*pool_ : nullptr; }
   // For checkpoints: adds the weights of opponent k as "opponents/POLICY.k", with where they are from.
@@ -73,7 +75,8 @@ class OpponentsPlayer : public Player {
 
   const Replicas& replicas_;
   std::unique_ptr<PolicyPlayer> own_;
-  std::vector<std::unique_ptr<Other>> others_;  // those of the list, then the slots of the pool
+  // Those of the list, then the slots of the pool, then who makes the first moves, if that is not the policy.
+  std::vector<std::unique_ptr<Other>> others_;
   // On a CPU, the first one holds the policy itself. On a GPU it acts alone, in all replicas.
   std::vector<std::unique_ptr<Bank>> banks_;
   std::uint32_t index_;
@@ -81,8 +84,10 @@ class OpponentsPlayer : public Player {
   std::size_t listed_ = 0;  // of them, not slots of the pool
   PolicySettings settings_;
   bool own_plays_, keeps_seat_;
-  std::string name_;       // of the policy
-  at::Tensor opponent_;    // [T + 1, E] int32: who plays
+  int opening_ = 0;                 // the player of the first moves (env.reset: played); 0: there are none
+  std::pair<int, int> moves_ = {};  // how many there are
+  std::string name_;                // of the policy
+  at::Tensor opponent_;             // [T + 1, E] int32: who plays
   at::Tensor now_called_;  // [1 + kept] int32: the player that had this number before; undefined: as before
   at::Tensor shares_,
       upto_;  // [players] on the device: float64, that of the pool not yet divided; float32, sums

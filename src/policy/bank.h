@@ -29,6 +29,8 @@ class Bank {
 
   // From now on this policy acts where this player plays. It must outlive the bank.
   void add(Policy& policy, int player);
+  // The first policy is this player too.
+  void play_as_first(int player) { set_of_player_[player] = 0; }
   // Acts in row t where its players play. What a policy explores with is only for the lead of its own
   // buffers.
   void act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options);

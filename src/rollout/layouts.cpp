@@ -11,12 +11,13 @@ namespace wd {
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
   Cast cast{{}, config.seats};
+  const int played = config.env.reset == ResetMode::kPlayed ? 1 : 0;  // who makes the first moves
   for (const PolicySettings& policy : config.policies)
     cast.policies.push_back({.name = policy.name,
                              .state_size = policy.model.state_size(),
                              .carries_noise = policy.algorithm->traits().carries_noise,
                              .reads = policy.model.all_reads(),
-                             .opponents = policy.num_opponents()});
+                             .opponents = policy.num_opponents() + played});
   return {spec, cast, config.trainer.rollout_steps(), num_envs, device, config.trainer.storage()};
 }
 

@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
+#include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
@@ -30,7 +31,7 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
   options.num_envs = static_cast<int>(config.trainer.num_envs / world_size);
   options.first_replica = static_cast<std::uint32_t>(rank * options.num_envs);
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
-  options.reset = config.env.reset;
+  options.reset = config.env.reset == ResetMode::kPlayed ? ResetMode::kRandom : config.env.reset;
   options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
   if (options.reset == ResetMode::kGiven) options.starts = read_starts(config);
   options.device = device;
@@ -91,6 +92,11 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     }
   }
   players = add_players(game, policies, config, environment);
+  for (const OpponentsPlayer* const listed : opponents_of(game))
+    if (listed->num_alone() > 0 && group.leads())
+      logging::info(concat("opponents: ", listed->num_alone(),
+                           " of them act in a pass of their own in all replicas, "
+                           "since a GPU joins only perceptrons that read rows of observations and choose"));
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
@@ -105,7 +111,8 @@ bool Trainer::Impl::keeps_activations(std::size_t policy) const {
   const PolicySettings& settings = config.policies[policy];
   const Reuse reuse = settings.algorithm->traits().keeps_activations;
   if (!settings.to_train || reuse == kReuseNo) return false;
-  if (!device.is_cuda() && settings.num_opponents() > 0) return false;  // a Bank has them by player
+  if (!device.is_cuda() && trajectory.policies()[policy].opponents > 0)
+    return false;  // a Bank has them by player
   return reuse == kReuseYes || has_room(policies[policy].activation_bytes(trajectory.policies()[policy]));
 }
 

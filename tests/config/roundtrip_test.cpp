@@ -41,9 +41,9 @@ bool same(const AlgorithmChoice& a, const AlgorithmChoice& b) {
 
 // The bindings name every field: a new one does not compile until it is compared.
 void expect_same(const PolicySettings& a, const PolicySettings& b) {
-  const auto& [name, roles, agents, to_train, opponents, algorithm, model] = a;
-  EXPECT_EQ(std::tie(name, roles, agents, to_train, opponents),
-            std::tie(b.name, b.roles, b.agents, b.to_train, b.opponents));
+  const auto& [name, roles, agents, to_train, average, opponents, algorithm, model] = a;
+  EXPECT_EQ(std::tie(name, roles, agents, to_train, average, opponents),
+            std::tie(b.name, b.roles, b.agents, b.to_train, b.average, b.opponents));
   EXPECT_TRUE(same(algorithm, b.algorithm)) << name;
   EXPECT_TRUE(model == b.model) << name;
 }

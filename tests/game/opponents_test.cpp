@@ -24,6 +24,10 @@ struct Runs {
   std::string plain = save_run(
                   "opponents_plain", "tag_gridworld",
                   {kShort, "policy={tagger: {}, runner: {model: {fc_dims: [12, 4], init_method: xavier}}}"}),
+              alike =
+                  save_run("opponents_alike", "tag_gridworld",
+                           {kShort, "trainer.seed=8",
+                            "policy={tagger: {}, runner: {model: {fc_dims: [12, 4], init_method: xavier}}}"}),
               gru = save_run("opponents_gru", "tag_gridworld",
                              {kShort, "trainer.seed=7",
                               "policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, "
@@ -129,14 +133,14 @@ TEST(Opponents, RowsOfTheirsAreNoTransitions) {
 // state that its network carries through the episode.
 TEST(Opponents, ActAsTheyDoAlone) {
   const Runs runs;
-  const std::string list = concat("opponents.runner=[", runs.plain, ", ", runs.gru, "]");
+  const std::string list = concat("opponents.runner=[", runs.plain, ", ", runs.gru, ", ", runs.alike, "]");
   const Experiment setup = setup_with(list);
   const Spec spec = setup.environment->spec();
   Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   const PolicyBuffers& runner = trainer.trajectory().policies()[1];
   const OpponentList opponents = find_opponents(setup.config, *setup.environment, setup.config.policies[1]);
-  for (int k = 1; k <= 2; ++k) {
+  for (int k = 1; k <= 3; ++k) {
     const FrozenPolicy& frozen = *opponents.others[static_cast<std::size_t>(k - 1)].frozen;
     RolloutShape shape = RolloutShape::of(spec, setup.config, kReplicas);
     for (CastPolicy& policy : shape.cast.policies) policy.opponents = policy.state_size = 0;
