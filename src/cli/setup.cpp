@@ -176,9 +176,11 @@ nlohmann::ordered_json opponents_of(const Experiment& setup) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const PolicySettings& policy : setup.config.policies) {
     if (policy.num_opponents() == 0) continue;
-    for (const FoundPlayer& one : find_opponents(setup.config, *setup.environment, policy).others)
-      if (one.frozen)
-        all[policy.name][one.name()] = concat(one.frozen->source, ", weights ", one.frozen->digest);
+    const OpponentList list = find_opponents(setup.config, *setup.environment, policy);
+    for (const std::vector<FoundPlayer>* const found : {&list.others, &list.pool_from})
+      for (const FoundPlayer& one : *found)
+        if (one.frozen)
+          all[policy.name][one.name()] = concat(one.frozen->source, ", weights ", one.frozen->digest);
   }
   return all;
 }
