@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
+#include "src/base/join.h"
 #include "tests/game/saved_run.h"
 
 namespace wd::opponents_test {
@@ -31,7 +33,11 @@ struct Runs {
               gru = save_run("opponents_gru", "tag_gridworld",
                              {kShort, "trainer.seed=7",
                               "policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, "
-                              "model: {type: gru, separate_value: true, init_method: xavier}}}"});
+                              "model: {type: gru, separate_value: true, init_method: xavier}}}"}),
+              alike_gru = save_run("opponents_alike_gru", "tag_gridworld",
+                                   {kShort, "trainer.seed=11",
+                                    "policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, "
+                                    "model: {type: gru, separate_value: true, init_method: xavier}}}"});
 };
 
 Experiment setup_with(const std::string& opponents, std::vector<std::string> more = {}) {
@@ -131,31 +137,61 @@ TEST(Opponents, RowsOfTheirsAreNoTransitions) {
 
 // What a policy of another run does in a training is what it does alone on the same observations, with the
 // state that its network carries through the episode.
-TEST(Opponents, ActAsTheyDoAlone) {
-  const Runs runs;
-  const std::string list = concat("opponents.runner=[", runs.plain, ", ", runs.gru, ", ", runs.alike, "]");
-  const Experiment setup = setup_with(list);
-  const Spec spec = setup.environment->spec();
+void expect_as_alone(const Experiment& setup) {
   Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   const PolicyBuffers& runner = trainer.trajectory().policies()[1];
   const OpponentList opponents = find_opponents(setup.config, *setup.environment, setup.config.policies[1]);
-  for (int k = 1; k <= 3; ++k) {
-    const FrozenPolicy& frozen = *opponents.others[static_cast<std::size_t>(k - 1)].frozen;
-    RolloutShape shape = RolloutShape::of(spec, setup.config, kReplicas);
+  for (std::size_t k = 1; k <= opponents.others.size(); ++k) {
+    const FrozenPolicy& frozen = *opponents.others[k - 1].frozen;
+    RolloutShape shape = RolloutShape::of(setup.environment->spec(), setup.config, kReplicas);
     for (CastPolicy& policy : shape.cast.policies) policy.opponents = policy.state_size = 0;
     shape.cast.policies[1].state_size = frozen.settings.model.state_size();
     Trajectory alone(shape);
     PolicyBuffers& buffers = alone.policies()[1];
     buffers.observation.copy_(runner.observation);
     if (buffers.restarted.defined()) buffers.restarted.copy_(runner.restarted);
-    Policy policy = frozen.make(buffers, 1, 4096, {}, kFp32);
+    Policy policy = frozen.make(buffers, 1, 4096, {}, setup.config.trainer.precision);
     for (int t = 0; t < kSteps; ++t)
       policy.act(buffers, t, {.seed = 1, .step = static_cast<std::uint64_t>(t)});
-    const at::Tensor plays = runner.opponent.narrow(0, 0, kSteps).eq(k).unsqueeze(2).unsqueeze(3);
+    const at::Tensor plays =
+        runner.opponent.narrow(0, 0, kSteps).eq(static_cast<int>(k)).unsqueeze(2).unsqueeze(3);
     EXPECT_TRUE(plays.any().item<bool>());
     EXPECT_TRUE(at::equal(buffers.action.masked_select(plays), runner.action.masked_select(plays)))
         << "opponent " << k;
+  }
+}
+
+TEST(Opponents, ActAsTheyDoAlone) {
+  const Runs runs;
+  expect_as_alone(setup_with(concat("opponents.runner=[", runs.plain, ", ", runs.gru, ", ", runs.alike, ", ",
+                                    runs.alike_gru, "]")));
+}
+
+// Networks whose rows belong together, by replica or by slot, and others that compute from what they know of
+// the observation, in both precisions: all players in one bank with the policy, which has such a network too.
+TEST(Opponents, ActAsTheyDoAloneWhateverTheyRead) {
+  const std::map<std::string, std::vector<std::string>> cases = {
+      {"table", {"fc_dims: [8]"}},
+      {"entities", {"fc_dims: [8], input: entities"}},
+      {"pooled", {"fc_dims: [8], input: entities, pool: mean, embedding: 4"}},
+      {"ids", {"fc_dims: [8], reads: [observation, agent_id]", "trainer.observations=rows"}},
+      {"units", {"fc_dims: [8], normalize_input: true", "trainer.observations=rows"}},
+      {"norms, bf16", {"fc_dims: [8, 8], layer_norm: true", "trainer.observations=rows", "trainer.precision=bf16"}}};
+  for (const auto& [name, words] : cases) {
+    SCOPED_TRACE(name);
+    std::vector<std::string> settings = {"env.num_taggers=2", "env.num_runners=5", kShort,
+                                         concat("policy={tagger: {}, runner: {model: {", words[0], ", init_method: xavier}}}")};
+    settings.insert(settings.end(), words.begin() + 1, words.end());
+    std::vector<std::string> runs;
+    for (int seed = 3; seed < 6; ++seed) {
+      std::vector<std::string> with = settings;
+      with.push_back(concat("trainer.seed=", seed));
+      runs.push_back(save_run(concat("reads_", name[0], name[1], seed), "tag_continuous", with));
+    }
+    settings.insert(settings.end(), {concat("trainer.num_envs=", kReplicas), concat("trainer.train_batch_size=", kReplicas * kSteps),
+                                     concat("opponents.runner=[", join(runs, ", "), "]")});
+    expect_as_alone(make_setup("tag_continuous", settings));
   }
 }
 
