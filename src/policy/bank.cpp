@@ -110,7 +110,12 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   staged_.value = stage(buffers.value, 1);
   staged_.log_prob = stage(buffers.log_prob, 1);
   whole_ = lead_.step_pass(staged_, 0, 0, capacity * tiles_.tile * unit_rows, true);
-  if (!lead_.device.is_cuda()) return;
+  if (!lead_.device.is_cuda()) {  // however many tiles a step has, nothing is allocated later
+    Blocks most = Blocks::of_size(capacity * tiles_.tile * unit_rows, tiles_.tile * unit_rows, false);
+    if (is_own) most.max_rows = Blocks::of_inference(E * A, false, unit_rows).max_rows;  // for evaluate()
+    lead_.inference->reserve(most);
+    return;
+  }
   const at::Tensor own = lead_.model->section(lead_.model->parameters(), 0);
   tiled_.emplace(lead_.actor().several(static_cast<int>(capacity)));
   tiled_->memory = tiled_->network->make_workspace(tiles_.tile * unit_rows, false);
