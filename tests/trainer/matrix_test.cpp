@@ -19,6 +19,7 @@
 #include "src/config/compatible.h"
 #include "src/recorded/recording.h"
 #include "src/rollout/minibatches.h"
+#include "tests/game/saved_run.h"
 #include "tests/support.h"
 #include "tests/trainer/held_bytes.h"
 #include "wd/error.h"
@@ -431,6 +432,55 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
 
 INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(cover().chosen),
                          [](const auto& info) { return name_of(info.param); });
+
+// [bytes] that a training of these opponents takes, and that were computed for it.
+std::pair<double, double> measured_and_needed(const char* env, const std::string& policy,
+                                              const std::string& opponents) {
+  CountingMemory memory;
+  std::vector<std::string> settings = {"trainer.num_envs=1024", "trainer.train_batch_size=4096", policy};
+  if (!opponents.empty()) settings.push_back("opponents={" + opponents + "}");
+  const Experiment setup = make_setup(env, settings);
+  const double before = memory.held();
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (int k = 0; k < 4; ++k) trainer.iterate();
+  return {memory.held() - before, scaling::memory_needed(setup.config, *setup.environment, 1).total()};
+}
+
+// Beside the working memory of the policies themselves, which memory_needed() leaves out.
+void expect_memory_of(const char* env, const std::string& policy, const std::string& opponents) {
+  const auto [alone, needed_alone] = measured_and_needed(env, policy, "");
+  const auto [with, needed] = measured_and_needed(env, policy, opponents);
+  EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
+      << opponents << ": computed " << needed - needed_alone << ", took " << with - alone;
+}
+
+// On a CPU, even where they are asked for.
+TEST(MatrixTest, PoliciesWithOpponentsKeepNoActivations) {
+  const Experiment setup = make_setup(
+      "tag_gridworld",
+      {"trainer.num_envs=8", "trainer.train_batch_size=64", "opponents.runner=[self, random]",
+       "policy={tagger: {}, runner: {algorithm: A2C, reuse_activations: true, model: {fc_dims: [8]}}}"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  EXPECT_EQ(trainer.trajectory().policies()[1].activations, nullptr);
+  EXPECT_EQ(scaling::memory_needed(setup.config, *setup.environment, 1).activations, 0.0);
+  EXPECT_GT(scaling::memory_needed(setup.config, *setup.environment, 1, {DeviceKind::kCuda}).activations,
+            0.0);
+}
+
+TEST(MatrixTest, OpponentsTakeTheMemoryThatWasAnnounced) {
+  const std::string taggers = "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}}";
+  expect_memory_of("tag_gridworld", taggers,
+                   "runner: [{pool: {size: 6, every: 4096, draw: latest}, share: 0.5}, self, random]");
+  const std::string pack =
+      "policy={adversary: {algorithm: PPO, model: {fc_dims: [24]}}, good_agent: {model: {fc_dims: [8]}}}";
+  expect_memory_of("simple_tag", pack, "adversary: [{pool: {size: 24, every: 4096, draw: latest}}]");
+  std::vector<std::string> runs;
+  for (const char* const model : {"{fc_dims: [8]}", "{fc_dims: [48, 32], separate_value: true}"})
+    runs.push_back(save_run(
+        concat("memory_of_opponents_", runs.size()), "tag_gridworld",
+        {concat("policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, model: ", model, "}}")}));
+  expect_memory_of("tag_gridworld", taggers, concat("runner: [", runs[0], ", ", runs[1], "]"));
+}
 
 // What the matrix leaves out, no configuration can have.
 TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
