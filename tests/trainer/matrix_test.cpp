@@ -433,26 +433,33 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
 INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(cover().chosen),
                          [](const auto& info) { return name_of(info.param); });
 
-// [bytes] that a training of these opponents takes, and that were computed for it.
-std::pair<double, double> measured_and_needed(const char* env, const std::string& policy,
-                                              const std::string& opponents) {
-  CountingMemory memory;
-  std::vector<std::string> settings = {"trainer.num_envs=1024", "trainer.train_batch_size=4096", policy};
-  if (!opponents.empty()) settings.push_back("opponents={" + opponents + "}");
-  const Experiment setup = make_setup(env, settings);
-  const double before = memory.held();
-  Trainer trainer(setup.config, *setup.environment, {});
-  for (int k = 0; k < 4; ++k) trainer.iterate();
-  return {memory.held() - before, scaling::memory_needed(setup.config, *setup.environment, 1).total()};
-}
+struct OpposedTraining {
+  const char *env, *policy;
+  std::string opponents;
+  int replicas = 1024, iterations = 4;
 
-// Beside the working memory of the policies themselves, which memory_needed() leaves out.
-void expect_memory_of(const char* env, const std::string& policy, const std::string& opponents) {
-  const auto [alone, needed_alone] = measured_and_needed(env, policy, "");
-  const auto [with, needed] = measured_and_needed(env, policy, opponents);
-  EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
-      << opponents << ": computed " << needed - needed_alone << ", took " << with - alone;
-}
+  // [bytes] that it takes, and that were computed for it.
+  std::pair<double, double> measured_and_needed(bool with) const {
+    CountingMemory memory;
+    std::vector<std::string> settings = {concat("trainer.num_envs=", replicas),
+                                         concat("trainer.train_batch_size=", 4 * replicas),
+                                         concat("policy={", policy, "}")};
+    if (with) settings.push_back(concat("opponents={", opponents, "}"));
+    const Experiment setup = make_setup(env, settings);
+    const double before = memory.held();
+    Trainer trainer(setup.config, *setup.environment, {});
+    for (int k = 0; k < iterations; ++k) trainer.iterate();
+    return {memory.held() - before, scaling::memory_needed(setup.config, *setup.environment, 1).total()};
+  }
+
+  // Of the opponents alone: memory_needed() leaves out the working memory of policies that learn.
+  void expect_memory() const {
+    const auto [alone, needed_alone] = measured_and_needed(false);
+    const auto [with, needed] = measured_and_needed(true);
+    EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
+        << opponents << ": computed " << needed - needed_alone << ", took " << with - alone;
+  }
+};
 
 // On a CPU, even where they are asked for.
 TEST(MatrixTest, PoliciesWithOpponentsKeepNoActivations) {
@@ -467,19 +474,23 @@ TEST(MatrixTest, PoliciesWithOpponentsKeepNoActivations) {
             0.0);
 }
 
+// Of many replicas, most is for rows; of few, for weights, of which a pool has some that wait on the host.
 TEST(MatrixTest, OpponentsTakeTheMemoryThatWasAnnounced) {
-  const std::string taggers = "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}}";
-  expect_memory_of("tag_gridworld", taggers,
-                   "runner: [{pool: {size: 6, every: 4096, draw: latest}, share: 0.5}, self, random]");
-  const std::string pack =
-      "policy={adversary: {algorithm: PPO, model: {fc_dims: [24]}}, good_agent: {model: {fc_dims: [8]}}}";
-  expect_memory_of("simple_tag", pack, "adversary: [{pool: {size: 24, every: 4096, draw: latest}}]");
+  const char* const game = "tag_gridworld";
+  const char* const taggers = "tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}";
+  const char* const wide = "tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [96, 96]}}";
   std::vector<std::string> runs;
   for (const char* const model : {"{fc_dims: [8]}", "{fc_dims: [48, 32], separate_value: true}"})
     runs.push_back(save_run(
-        concat("memory_of_opponents_", runs.size()), "tag_gridworld",
+        concat("memory_of_opponents_", runs.size()), game,
         {concat("policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, model: ", model, "}}")}));
-  expect_memory_of("tag_gridworld", taggers, concat("runner: [", runs[0], ", ", runs[1], "]"));
+  const std::vector<OpposedTraining> trainings = {
+      {game, taggers, "runner: [{pool: {size: 6, every: 4096, draw: latest}, share: 0.5}, self, random]"},
+      {"simple_tag", "adversary: {model: {fc_dims: [24]}}, good_agent: {model: {fc_dims: [8]}}",
+       "adversary: [{pool: {size: 24, every: 4096, draw: latest}}]"},
+      {game, taggers, concat("runner: [", runs[0], ", ", runs[1], "]")},
+      {game, wide, "runner: [{pool: {size: 30, every: 16, draw: latest}, share: 0.2}]", 4, 150}};
+  for (const OpposedTraining& training : trainings) training.expect_memory();
 }
 
 // What the matrix leaves out, no configuration can have.
