@@ -2,7 +2,9 @@
 // and freed memory that is overwritten.
 #include <set>
 
+#include "src/autoscale/memory_needed.h"
 #include "src/base/join.h"
+#include "src/device/strict.h"
 #include "src/emulator/streams.h"
 #include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
@@ -369,6 +371,47 @@ TEST(EmulatedOpponents, OfAPoolAreCopiesInSlotsThatAreUsedAgain) {
   EXPECT_GE(steps.size(), 6u);
   // Itself, random draws, and three slots; the pool itself is not a player.
   EXPECT_EQ(players, (std::set<std::int32_t>{0, 2, 3, 4, 5}));
+}
+
+// Copies of a pool, and its shares, are for between iterations; what plays waits for nothing.
+TEST(EmulatedOpponents, OfAPoolLeaveNothingToTheHost) {
+  const Experiment setup = make_setup(
+      "tag_gridworld",
+      {"trainer.num_envs=12", "trainer.train_batch_size=96", "env.episode_length=5",
+       "trainer.cuda_graphs=true",
+       "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}}",
+       "opponents={runner: [{pool: {size: 2, every: 200, draw: pfsp}, share: 0.4}, self, random]}"});
+  Trainer trainer(setup.config, *setup.environment, kGpu);
+  for (int i = 0; i < 3; ++i) trainer.iterate();
+  StrictDevice strict(kGpu);
+  strict.arm();
+  for (int i = 0; i < 6; ++i) trainer.iterate();
+  strict.disarm();
+  EXPECT_NO_THROW(strict.check());
+}
+
+// Weights of tiles, and the working memory of all tiles.
+TEST(EmulatedOpponents, TakeTheMemoryThatWasAnnounced) {
+  for (const char* const precision : {"fp32", "bf16"}) {
+    const auto measured_and_needed = [&](bool with) {
+      std::vector<std::string> settings = {
+          "trainer.num_envs=600", "trainer.train_batch_size=1200", "trainer.cuda_graphs=false",
+          concat("trainer.precision=", precision),
+          "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [64, 32]}}}"};
+      if (with)
+        settings.push_back("opponents={runner: [{pool: {size: 3, every: 1200}, share: 0.5}, random]}");
+      const Experiment setup = make_setup("tag_gridworld", settings);
+      const auto before = static_cast<double>(emulation::held);
+      Trainer trainer(setup.config, *setup.environment, kGpu);
+      for (int i = 0; i < 2; ++i) trainer.iterate();
+      return std::pair(static_cast<double>(emulation::held) - before,
+                       scaling::memory_needed(setup.config, *setup.environment, 1, kGpu).total());
+    };
+    const auto [alone, needed_alone] = measured_and_needed(false);
+    const auto [with, needed] = measured_and_needed(true);
+    EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
+        << precision << ": computed " << needed - needed_alone << ", took " << with - alone;
+  }
 }
 
 // Random draws know the step of the training within a graph; a script is played by the host, in no graph.
