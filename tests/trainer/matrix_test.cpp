@@ -410,10 +410,14 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
   if (!trainer.has_memory() && config.trainer.offline.empty()) {
-    double of_teams = 0.0;
-    for (std::size_t p = 0; p < config.policies.size(); ++p)
-      of_teams += team_bytes(trainer, memory, config, p);
-    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer) + of_teams);
+    double unsaved = 0.0;
+    for (std::size_t p = 0; p < config.policies.size(); ++p) {
+      unsaved += team_bytes(trainer, memory, config, p);
+      const PolicyBuffers& buffers = trainer.trajectory().policies()[p];
+      const bool on_policy = dynamic_cast<const OnPolicySettings*>(&*config.policies[p].algorithm) != nullptr;
+      if (on_policy && buffers.action_mask.defined()) unsaved += held_bytes(buffers.mask);  // with a choice
+    }
+    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer) + unsaved);
   }
   double gathered = 0.0;
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
