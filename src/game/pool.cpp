@@ -80,7 +80,8 @@ std::vector<bool> Pool::busy_slots(const PolicyBuffers& buffers, const ProcessGr
       busy[slot] = 1;
   group.all_reduce(busy);
   std::vector<bool> found;
-  for (std::int64_t slot = 0; slot < busy.numel(); ++slot) found.push_back(busy[slot].item<std::int64_t>() > 0);
+  for (std::int64_t slot = 0; slot < busy.numel(); ++slot)
+    found.push_back(busy[slot].item<std::int64_t>() > 0);
   return found;
 }
 
