@@ -105,17 +105,23 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 
 // --- search options ----------------------------------------------------------------------------------------
 
-// Computes the sizes from rollouts of one and of two steps.
-Sizes sizes_of(const Config& config, const Environment& environment, int num_workers) {
+// Computes the sizes from rollouts of one and of two steps. What opponents take grows less with more replicas:
+// so that no setting is ruled out that fits, it grows as it does with very many.
+Sizes sizes_of(const Config& config, const Environment& environment, int num_workers, Device device) {
   const auto bytes = [&](std::int64_t steps) {
     return rollout_bytes(config, environment, steps, 1) +
-           activation_bytes(config, environment, steps, 1, kReuseYes);
+           activation_bytes(config, environment, steps, 1, kReuseYes, device);
   };
+  const auto of_opponents = [&](std::int64_t replicas) {
+    return opponent_bytes(config, environment, replicas, device);
+  };
+  constexpr std::int64_t kMany = std::int64_t{1} << 20;
   const double one = bytes(1), step = bytes(2) - one;
-  return {.fixed = algorithm_bytes(config, environment, num_workers),
-          .per_replica = one - step,
+  const double opponents = (of_opponents(2 * kMany) - of_opponents(kMany)) / kMany;
+  return {.fixed = algorithm_bytes(config, environment, num_workers) + of_opponents(1) - opponents,
+          .per_replica = one - step + opponents,
           .per_replica_step = step,
-          .kept_per_replica_step = activation_bytes(config, environment, 1, 1, kReuseAuto)};
+          .kept_per_replica_step = activation_bytes(config, environment, 1, 1, kReuseAuto, device)};
 }
 
 // --- the cache ---------------------------------------------------------------------------------------------
@@ -319,7 +325,7 @@ void share_batches(SearchOptions& options, const Config& config) {
 }  // namespace
 
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
-                             std::uint64_t memory) {
+                             std::uint64_t memory, Device device) {
   const AutoscaleSettings& settings = config.autoscale;
   SearchOptions options;
   options.start = {config.trainer.num_envs, config.trainer.rollout_steps()};
@@ -357,7 +363,7 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   }
   share_batches(options, config);
   limit_rows(options, config, environment.spec());
-  options.sizes = sizes_of(config, environment, num_workers);
+  options.sizes = sizes_of(config, environment, num_workers, device);
   return options;
 }
 
@@ -388,7 +394,8 @@ Autoscaled autoscale(const Config& config, Environment& environment, const Autos
   const int workers = options.launch.num_workers;
   const Machine machine =
       options.launch.gpus ? describe_gpus(config, options.launch) : describe_host(config, workers);
-  SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
+  SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes,
+                                            {options.launch.gpus ? DeviceKind::kCuda : DeviceKind::kCpu});
   if (options.launch.gpus)
     search_for.sizes.room_with_kept =
         AutoscaleSettings::kShareWithKept * static_cast<double>(machine.memory_bytes);

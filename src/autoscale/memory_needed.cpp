@@ -11,6 +11,8 @@
 #include "src/base/host_memory.h"
 #include "src/config/heads.h"
 #include "src/device/device.h"
+#include "src/game/opponents.h"
+#include "src/policy/bank.h"
 #include "src/recorded/fields.h"
 #include "src/recorded/recording.h"
 #include "src/report/format.h"
@@ -50,13 +52,14 @@ std::optional<Allowance> room(const Job& job) {
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
-  std::array<std::pair<const char*, double>, 8> parts{{{"observations", needed.observations},
+  std::array<std::pair<const char*, double>, 9> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
                                                        {"replicas", needed.replicas},
                                                        {"networks", needed.networks},
                                                        {"activations", needed.activations},
                                                        {"algorithms", needed.algorithms},
                                                        {"minibatches", needed.minibatches},
+                                                       {"opponents", needed.opponents},
                                                        {"a checkpoint's copies", needed.checkpoint}}};
   std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
   std::string text;
@@ -65,11 +68,10 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks, the numbers that follow them, and its critics; `learned`: with gradients and
-// moments.
+// Of one policy: its networks, the numbers that follow them, and its critics; in bf16 with their shadow, which
+// `stored` tells; `learned`: with gradients and moments.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
-                     bool learned) {
-  const Precision stored = learned ? precision : kFp32;
+                     Precision stored, bool learned) {
   const AlgorithmTraits traits = policy.algorithm->traits();
   const double critics =
       traits.critics == 0 ? 0.0
@@ -83,6 +85,36 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
          critics;
 }
 
+// Runs that cannot be read, of which the trainer tells, count as copies of the policy.
+OpponentList found_opponents(const Config& config, const Environment& environment,
+                             const PolicySettings& policy) {
+  try {
+    return find_opponents(config, environment, policy);
+  } catch (const UsageError&) {
+    OpponentList list;
+    for (const ListedPlayer& listed : policy.opponents) {
+      if (listed.player.kind == PlayerSpec::kSelf) continue;
+      FoundPlayer& found = list.others.emplace_back(FoundPlayer{listed.player});
+      if (listed.player.kind == PlayerSpec::kRun)
+        found.frozen = std::make_shared<const FrozenPolicy>(FrozenPolicy{.path = {}, .settings = policy});
+      if (listed.player.kind == PlayerSpec::kPool) list.pool = listed.pool;
+    }
+    return list;
+  }
+}
+
+// Of one replica: what an opponent writes that acts outside of a bank.
+double acting_bytes(const PolicyLayout& layout, bool is_policy) {
+  double bytes = 0.0;
+  for (const BufferField& field : buffer_fields()) {
+    const auto is = [&](auto... tensors) { return ((field.tensor == tensors) || ...); };
+    using P = PolicyBuffers;
+    if (is(&P::action) || (is_policy && is(&P::value, &P::log_prob, &P::mask))) bytes += field.bytes(layout);
+    if (is_policy && is(&P::state, &P::noise)) bytes += 2.0 * field.bytes(layout);
+  }
+  return bytes;
+}
+
 // Of one replica: its state, the state at the start of the rollout (src/trainer/evidence.h), and the rewards
 // that were dropped.
 double state_bytes(const Environment& environment) {
@@ -92,7 +124,7 @@ double state_bytes(const Environment& environment) {
 
 // On a CPU, also what a checkpoint copies of the rollout.
 MemoryNeeded needed_by(const Job& job) {
-  MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size, job.device);
   if (job.device.is_cuda()) return needed;  // its copies are in host memory
   const TrainerSettings& trainer = job.config.trainer;
   const double replicas = static_cast<double>(trainer.num_envs) / job.world_size;
@@ -128,13 +160,14 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
 }
 
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
-                        double replicas, Reuse reuse) {
+                        double replicas, Reuse reuse, Device device) {
   const Precision precision = config.trainer.precision;
   const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   double bytes = 0.0;
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const PolicySettings& policy = config.policies[p];
     if (!policy.to_train) continue;
+    if (!device.is_cuda() && policy.num_opponents() > 0) continue;  // a Bank has them by player
     const bool activations = policy.algorithm->traits().keeps_activations == reuse;
     if (!activations && reuse == kReuseYes) continue;
     if (reuse == kReuseAuto && policy.model.network) continue;  // those of a module cannot be kept
@@ -148,6 +181,48 @@ double activation_bytes(const Config& config, const Environment& environment, st
     }
     for (const MakeNetwork& make : networks)
       bytes += rows * (precision == kBf16 ? 2.0 : 4.0) * static_cast<double>(make()->activation_size());
+  }
+  return bytes;
+}
+
+double opponent_bytes(const Config& config, const Environment& environment, std::int64_t replicas,
+                      Device device) {
+  const Precision precision = config.trainer.precision;
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
+  double bytes = 0.0;
+  for (std::size_t p = 0; p < layouts.size(); ++p) {
+    const PolicySettings& policy = config.policies[p];
+    if (policy.num_opponents() == 0) continue;
+    const OpponentList list = found_opponents(config, environment, policy);
+    const int slots = list.pool ? Pool::num_slots(*list.pool) : 0;
+    const int players = static_cast<int>(list.others.size()) + slots;
+    std::vector<const PolicySettings*> leads;  // of banks
+    if (!device.is_cuda()) {
+      leads.push_back(&policy);
+      bytes += Bank::bytes(layouts[p], policy, replicas, true, 1 + players, device, precision);
+    }
+    const auto add = [&](const PolicySettings& other, int copies) {
+      PolicyLayout layout = layouts[p];
+      layout.state_size = other.model.state_size();
+      layout.carries_noise = other.algorithm->traits().carries_noise;
+      layout.reads = other.model.all_reads();
+      bytes += copies * network_bytes(layout, other, precision, precision, false);
+      if (std::ranges::any_of(leads, [&](const auto* lead) { return Bank::are_alike(*lead, other); })) return;
+      const double of_bank = Bank::bytes(layout, other, replicas, false, players, device, precision);
+      bytes += of_bank > 0.0 ? of_bank : copies * static_cast<double>(replicas) * acting_bytes(layout, true);
+      if (of_bank > 0.0) leads.push_back(&other);
+    };
+    for (const FoundPlayer& found : list.others) {
+      if (found.frozen)
+        add(found.frozen->settings, 1);
+      else if (found.spec.kind != PlayerSpec::kPool)
+        bytes += static_cast<double>(replicas) * acting_bytes(layouts[p], false);
+    }
+    if (slots == 0) continue;
+    add(policy, slots);
+    if (!device.is_cuda())  // other copies wait in the same memory
+      bytes +=
+          std::max(list.pool->size - slots, 0) * network_bytes(layouts[p], policy, precision, kFp32, false);
   }
   return bytes;
 }
@@ -172,7 +247,8 @@ double algorithm_bytes(const Config& config, const Environment& environment, int
   return bytes;
 }
 
-MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
+MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size,
+                           Device device) {
   const TrainerSettings& trainer = config.trainer;
   const auto steps = static_cast<double>(trainer.rollout_steps());
   const double replicas = static_cast<double>(trainer.num_envs) / world_size;
@@ -196,13 +272,17 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, true);
+    needed.networks +=
+        network_bytes(layouts[p], config.policies[p], trainer.precision, trainer.precision, true);
     if (ends_by_own_return(trainer))  // the weights that played (src/trainer/played.h)
-      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
+      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, kFp32, false);
     if (config.policies[p].average > 0.0)
-      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
+      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, kFp32, false);
   }
-  needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas, kReuseYes);
+  needed.activations =
+      activation_bytes(config, environment, trainer.rollout_steps(), replicas, kReuseYes, device);
+  needed.opponents =
+      opponent_bytes(config, environment, static_cast<std::int64_t>(std::ceil(replicas)), device);
   needed.algorithms = algorithm_bytes(config, environment, world_size);
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

@@ -15,15 +15,21 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
                      double replicas);
 
 // [bytes] of the activations that the policies with this reuse_activations keep of a rollout, at least; with
-// kReuseAuto also of the features that other policies keep (Policy::keep_features).
+// kReuseAuto also of the features that other policies keep (Policy::keep_features). On a CPU, none of policies
+// with opponents.
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
-                        double replicas, Reuse reuse);
+                        double replicas, Reuse reuse, Device device);
+
+// [bytes] of the opponents of all policies: their weights, and the rows in which they act.
+double opponent_bytes(const Config& config, const Environment& environment, std::int64_t replicas,
+                      Device device);
 
 // [bytes] that the algorithms of one worker allocate for themselves, whatever the number of replicas, as far
 // as it is known (AlgorithmSettings::bytes).
 double algorithm_bytes(const Config& config, const Environment& environment, int world_size);
 
-// [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates.
+// [bytes] that one worker needs at least. Contains only amounts that are known exactly, except of
+// opponents whose runs cannot be read: they count as copies of the policy.
 struct MemoryNeeded {
   double observations = 0.0;   // of all policies, T + 1 rows
   double other_buffers = 0.0;  // actions, rewards, values, ... of all policies
@@ -33,14 +39,16 @@ struct MemoryNeeded {
   double algorithms = 0.0;     // their own: replay memories, target networks
   double minibatches =
       0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
+  double opponents = 0.0;   // their weights, and the rows in which they act
   double checkpoint = 0.0;  // on a CPU: copies of the replicas and of their last observations
 
   double total() const {
     return observations + other_buffers + replicas + networks + activations + algorithms + minibatches +
-           checkpoint;
+           opponents + checkpoint;
   }
 };
-MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);
+MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size,
+                           Device device = {});
 
 // The job whose memory is computed: its configuration and workers, and the device of this process.
 struct Job {

@@ -33,8 +33,8 @@ class StrictDevice {
   std::unique_ptr<Impl> impl_;
 };
 
-// Suspends counting in its scope, for communication between ranks, for reads of metrics, and for modules,
-// whose autograd allocates.
+// Suspends counting in its scope, for communication between ranks, for reads of metrics, for pools of past
+// selves between iterations, and for modules, whose autograd allocates.
 class NotStrict {
  public:
   NotStrict();

@@ -13,6 +13,7 @@
 #include "kernels/opponents.h"
 #include "src/base/join.h"
 #include "src/device/device.h"
+#include "src/device/strict.h"
 #include "src/device/tensor_device.h"
 #include "src/policy/bank.h"
 #include "src/rollout/who_plays.h"
@@ -284,6 +285,7 @@ void OpponentsPlayer::weights_changed() {
 void OpponentsPlayer::iteration_ended(const Trajectory& trajectory, const EndedGames& games,
                                       std::int64_t env_steps, const ProcessGroup& group) {
   if (!pool_) return;
+  const NotStrict of_the_pool;
   pool_->iteration_ended(trajectory.policies()[index_], games, learners_, env_steps, group);
   refresh_shares();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "src/config/heads.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/who_plays.h"
@@ -47,6 +48,59 @@ bool Bank::are_alike(const PolicySettings& one, const PolicySettings& other) {
          a.mixer.reads_state() == b.mixer.reads_state();
 }
 
+Bank::Size Bank::size_of(std::int64_t rows, std::int64_t units, std::int64_t unit_rows, int sets, bool cuda) {
+  std::int64_t tile = Blocks::of_inference(rows, false, unit_rows).block / unit_rows;
+  if (cuda) tile = round_up(std::max(rows / (4 * sets), kGpuTile), unit_rows) / unit_rows;
+  return {tile, units / tile + sets};
+}
+
+double Bank::bytes(const PolicyLayout& layout, const PolicySettings& lead, std::int64_t replicas, bool is_own,
+                   int sets, Device device, Precision precision) {
+  const AlgorithmTraits traits = lead.algorithm->traits();
+  bool of_replicas = layout.as_table() || traits.mixer.kind != Mixer::kNone;
+  for (const bool of_critic : {false, true})
+    for (const InputPart& part : input_parts(layout, lead.model.read_by(of_critic)))
+      of_replicas = of_replicas || part.is_shared();
+  const auto networks = make_networks(layout, lead.model, traits.output, {}, precision, {}, traits.mixer);
+  const std::unique_ptr<Network> actor = networks[0]();
+  const Head& head = Head::of(layout.action_space, lead.model, traits.output);
+  if (device.is_cuda() &&
+      (actor->latent_size() == 0 || head.num_log_std(layout.action_space, lead.model) > 0 ||
+       head.uses_latent || of_replicas || lead.model.layer_norm || lead.model.normalize_input))
+    return 0.0;
+  const std::int64_t A = layout.num_agents, unit_rows = of_replicas ? A : 1;
+  const std::int64_t units =
+      replicas * (of_replicas ? static_cast<std::int64_t>(layout.first_slot.size()) : A);
+  const auto [tile, capacity] = size_of(replicas * A, units, unit_rows, sets, device.is_cuda());
+  double unit = sizeof(std::int64_t), carried = 0.0;  // its number, and the rows that are gathered for it
+  for (const BufferField& field : buffer_fields()) {
+    const double bytes = field.bytes(layout);
+    if (bytes == 0.0) continue;
+    const bool is_carried = field.tensor == &PolicyBuffers::state || field.tensor == &PolicyBuffers::noise;
+    const bool is_read = field.stream >= 0 ? layout.reads_stream(static_cast<std::size_t>(field.stream))
+                                           : (field.phases & BufferField::kInference) != 0;
+    if (is_read) unit += bytes / (of_replicas ? 1.0 : static_cast<double>(A)) * (is_carried ? 2.0 : 1.0);
+    if (is_carried && !is_own) carried += bytes;
+  }
+  // Working memory: on a GPU of all tiles, with their weights; on a CPU of lanes, of which a policy that acts
+  // alone has some as well.
+  double bytes = unit * static_cast<double>(capacity * tile) + carried * static_cast<double>(replicas);
+  if (device.is_cuda()) {
+    const double weight = precision == kBf16 ? 6.0 : 4.0, number = precision == kBf16 ? 2.0 : 4.0;
+    return bytes +
+           static_cast<double>(capacity) * (weight * static_cast<double>(actor->num_parameters()) +
+                                            number * static_cast<double>(actor->activation_size() * tile));
+  }
+  const Blocks alone = Blocks::of_inference(replicas * A, false, unit_rows);
+  std::int64_t rows = std::min(capacity, kMaxLanes) * tile * unit_rows;
+  if (is_own)
+    rows =
+        (std::min(capacity, kMaxLanes) - alone.lanes) * std::min(alone.max_rows, capacity * tile * unit_rows);
+  for (const MakeNetwork& make : networks)
+    bytes += static_cast<double>(rows * make()->activation_size()) * sizeof(float);
+  return bytes;
+}
+
 Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& settings, bool is_own, int sets,
            int players)
     : lead_(*lead.impl_), settings_(settings), is_own_(is_own) {
@@ -59,10 +113,8 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   tiles_.first_slot[seats] = buffers.num_agents;
   tiles_.of_replicas = lead_.rows_per_unit > 1 || lead_.observed_per_unit > 1;
   const std::int64_t unit_rows = tiles_.unit_rows(), units = tiles_.of_replicas ? E * seats : E * A;
-  tiles_.tile = Blocks::of_inference(E * A, false, unit_rows).block / unit_rows;
-  if (lead_.device.is_cuda())
-    tiles_.tile = round_up(std::max(E * A / (4 * sets), kGpuTile), unit_rows) / unit_rows;
-  const std::int64_t capacity = units / tiles_.tile + sets;
+  const auto [tile, capacity] = size_of(E * A, units, unit_rows, sets, lead_.device.is_cuda());
+  tiles_.tile = tile;
 
   const auto ints = [&](std::int64_t count, at::ScalarType type = at::kInt) {
     return memory_.emplace_back(at::zeros({count}, at::TensorOptions(lead_.place).dtype(type)));
@@ -110,7 +162,12 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   staged_.value = stage(buffers.value, 1);
   staged_.log_prob = stage(buffers.log_prob, 1);
   whole_ = lead_.step_pass(staged_, 0, 0, capacity * tiles_.tile * unit_rows, true);
-  if (!lead_.device.is_cuda()) return;
+  if (!lead_.device.is_cuda()) {  // however many tiles a step has, nothing is allocated later
+    Blocks most = Blocks::of_size(capacity * tiles_.tile * unit_rows, tiles_.tile * unit_rows, false);
+    if (is_own) most.max_rows = Blocks::of_inference(E * A, false, unit_rows).max_rows;  // for evaluate()
+    lead_.inference->reserve(most);
+    return;
+  }
   const at::Tensor own = lead_.model->section(lead_.model->parameters(), 0);
   tiled_.emplace(lead_.actor().several(static_cast<int>(capacity)));
   tiled_->memory = tiled_->network->make_workspace(tiles_.tile * unit_rows, false);

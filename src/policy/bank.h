@@ -24,6 +24,10 @@ class Bank {
   // be a perceptron without layer normalization that reads rows of observations, and acts for choices.
   static bool can_hold(const Policy& policy);
   static bool are_alike(const PolicySettings& one, const PolicySettings& other);
+  // [bytes] that one needs whose lead has these settings, if `is_own` beyond what the lead needs alone.
+  // `layout`: with the state and the streams of the lead. On a GPU, 0 if can_hold() would be false.
+  static double bytes(const PolicyLayout& layout, const PolicySettings& lead, std::int64_t replicas,
+                      bool is_own, int sets, Device device, Precision precision);
 
   const PolicySettings& settings() const { return settings_; }
 
@@ -39,6 +43,11 @@ class Bank {
   const at::Tensor& noise() const { return noise_; }
 
  private:
+  struct Size {
+    std::int64_t tile, capacity;  // units of a tile, and tiles at most
+  };
+  static Size size_of(std::int64_t rows, std::int64_t units, std::int64_t unit_rows, int sets, bool cuda);
+
   // On a GPU: the actors of all tiles.
   struct Tiled {
     std::unique_ptr<Network> network;

@@ -1,6 +1,10 @@
 // trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
 // and freed memory that is overwritten.
+#include <set>
+
+#include "src/autoscale/memory_needed.h"
 #include "src/base/join.h"
+#include "src/device/strict.h"
 #include "src/emulator/streams.h"
 #include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
@@ -296,6 +300,117 @@ TEST(EmulatedOpponents, OfOneShapeActAsTheyDoAlone) {
     set_progress(Progress::kRandom, 3);
     expect_same_bits(expected, train_with(training(true), kIterations));
     set_progress(Progress::kImmediate);
+  }
+}
+
+// Slots of past selves change between replays, and who is drawn follows results that the device counted.
+TEST(EmulatedOpponents, OfAPoolHaveTheSameBitsInEveryOrderOfStreams) {
+  for (const char* const precision : {"fp32", "bf16"}) {
+    SCOPED_TRACE(precision);
+    const auto train = [&](bool graphs) {
+      const Experiment setup = make_setup(
+          "tag_gridworld",
+          {"trainer.num_envs=12", "trainer.train_batch_size=96", "env.episode_length=5",
+           concat("trainer.precision=", precision), concat("trainer.cuda_graphs=", graphs ? "true" : "false"),
+           "policy={tagger: {algorithm: A2C, model: {fc_dims: [12, 8]}}, "
+           "runner: {algorithm: A2C, model: {fc_dims: [16, 8]}}}",
+           "opponents={runner: [{pool: {size: 2, every: 200, draw: pfsp}, share: 0.4}, self, random]}"});
+      Trainer trainer(setup.config, *setup.environment, kGpu);
+      Trained result;
+      const auto add = [&] {
+        const Snapshot snapshot = trainer.snapshot();
+        for (const NamedTensor& named : snapshot.files.at("opponents/runner.1"))
+          result.parameters.push_back(named.tensor.clone());
+        result.parameters.push_back(trainer.trajectory().policies()[1].opponent.cpu());
+      };
+      for (int i = 0; i < 15; ++i) {
+        trainer.iterate();
+        if (i % 5 == 4) add();
+      }
+      const MetricsRow metrics = trainer.take_metrics();
+      for (const auto& [name, value] : metrics.values())
+        if (!name.starts_with("time/")) result.metrics.emplace_back(name, value);
+      for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+      return result;
+    };
+    const Trained expected = train(false);
+    set_progress(Progress::kRandom, 3);
+    expect_same_bits(expected, train(false));
+    expect_same_bits(expected, train(true));
+    set_progress(Progress::kLazy);
+    expect_same_bits(expected, train(true));
+    set_progress(Progress::kImmediate);
+  }
+}
+
+// Seven copies in three slots, of which each may be drawn.
+TEST(EmulatedOpponents, OfAPoolAreCopiesInSlotsThatAreUsedAgain) {
+  const Experiment setup = make_setup(
+      "tag_gridworld",
+      {"trainer.num_envs=12", "trainer.train_batch_size=96", "env.episode_length=5",
+       "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}}",
+       "opponents={runner: [{pool: {size: 2, every: 200, draw: pfsp}, share: 0.4}, self, random]}"});
+  Trainer trainer(setup.config, *setup.environment, kGpu);
+  std::set<std::int64_t> steps, slots;
+  std::set<std::int32_t> players;
+  for (int i = 0; i < 15; ++i) {
+    trainer.iterate();
+    const at::Tensor played = trainer.trajectory().policies()[1].opponent.cpu().bitwise_and(0xffff);
+    for (std::int64_t k = 0; k < played.numel(); ++k)
+      players.insert(played.const_data_ptr<std::int32_t>()[k]);
+    const Snapshot snapshot = trainer.snapshot();
+    for (const NamedTensor& named : snapshot.files.at("opponents/runner.1")) {
+      if (named.name != "1/members") continue;
+      for (std::int64_t k = 0; k < named.tensor.size(0); ++k) {
+        steps.insert(named.tensor[k][0].item<std::int64_t>());
+        slots.insert(named.tensor[k][2].item<std::int64_t>());
+      }
+    }
+  }
+  EXPECT_EQ(slots, (std::set<std::int64_t>{0, 1, 2}));
+  EXPECT_GE(steps.size(), 6u);
+  // Itself, random draws, and three slots; the pool itself is not a player.
+  EXPECT_EQ(players, (std::set<std::int32_t>{0, 2, 3, 4, 5}));
+}
+
+// Copies of a pool, and its shares, are for between iterations; what plays waits for nothing.
+TEST(EmulatedOpponents, OfAPoolLeaveNothingToTheHost) {
+  const Experiment setup = make_setup(
+      "tag_gridworld",
+      {"trainer.num_envs=12", "trainer.train_batch_size=96", "env.episode_length=5",
+       "trainer.cuda_graphs=true",
+       "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}}",
+       "opponents={runner: [{pool: {size: 2, every: 200, draw: pfsp}, share: 0.4}, self, random]}"});
+  Trainer trainer(setup.config, *setup.environment, kGpu);
+  for (int i = 0; i < 3; ++i) trainer.iterate();
+  StrictDevice strict(kGpu);
+  strict.arm();
+  for (int i = 0; i < 6; ++i) trainer.iterate();
+  strict.disarm();
+  EXPECT_NO_THROW(strict.check());
+}
+
+// Weights of tiles, and the working memory of all tiles.
+TEST(EmulatedOpponents, TakeTheMemoryThatWasAnnounced) {
+  for (const char* const precision : {"fp32", "bf16"}) {
+    const auto measured_and_needed = [&](bool with) {
+      std::vector<std::string> settings = {
+          "trainer.num_envs=600", "trainer.train_batch_size=1200", "trainer.cuda_graphs=false",
+          concat("trainer.precision=", precision),
+          "policy={tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [64, 32]}}}"};
+      if (with)
+        settings.push_back("opponents={runner: [{pool: {size: 3, every: 1200}, share: 0.5}, random]}");
+      const Experiment setup = make_setup("tag_gridworld", settings);
+      const auto before = static_cast<double>(emulation::held);
+      Trainer trainer(setup.config, *setup.environment, kGpu);
+      for (int i = 0; i < 2; ++i) trainer.iterate();
+      return std::pair(static_cast<double>(emulation::held) - before,
+                       scaling::memory_needed(setup.config, *setup.environment, 1, kGpu).total());
+    };
+    const auto [alone, needed_alone] = measured_and_needed(false);
+    const auto [with, needed] = measured_and_needed(true);
+    EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
+        << precision << ": computed " << needed - needed_alone << ", took " << with - alone;
   }
 }
 

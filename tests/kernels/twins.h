@@ -10,6 +10,7 @@
 
 #include "kernels/columns.h"
 #include "kernels/evidence.h"
+#include "kernels/normalize.h"
 #include "kernels/running.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/actor_data.h"
@@ -19,6 +20,7 @@
 #include "tests/kernels/critics_data.h"
 #include "tests/kernels/entities_data.h"
 #include "tests/kernels/episodes_data.h"
+#include "tests/kernels/games_data.h"
 #include "tests/kernels/gather_data.h"
 #include "tests/kernels/hidden_gradient_data.h"
 #include "tests/kernels/layer_norm_data.h"
@@ -33,6 +35,7 @@
 #include "tests/kernels/sample_data.h"
 #include "tests/kernels/table_layer_data.h"
 #include "tests/kernels/td_data.h"
+#include "tests/kernels/tiles_data.h"
 #include "tests/kernels/values_data.h"
 #include "wd/detail/bfloat16.h"
 
@@ -347,6 +350,48 @@ void twins_of_opponents() {
     EXPECT_EQ(cpu.now, gpu.now);
     EXPECT_EQ(cpu.next, gpu.next);
     EXPECT_EQ(cpu.action, gpu.action);
+  }
+}
+
+template <typename Memory>
+void twins_of_tiles() {
+  for (const int num_envs : {1, 63, 64, 65, 700})
+    for (const TilesCase& of : tiles_cases(num_envs))
+      EXPECT_EQ(run_tiles(Memory(), of), run_tiles(HostMemory(), of))
+          << num_envs << " replicas of " << of.num_agents;
+}
+
+template <typename Memory>
+void twins_of_games() {
+  for (const int rows : kTwinSizes)
+    for (const int learners : {1, 2})
+      EXPECT_EQ(run_games(Memory(), Games(rows, learners)), run_games(HostMemory(), Games(rows, learners)));
+}
+
+template <typename Memory>
+std::vector<std::uint8_t> run_find_choice(Memory memory, const ActionLayout& layout,
+                                          const std::vector<std::uint8_t>& legal,
+                                          const std::vector<std::uint8_t>& mask) {
+  WithChoiceArgs args{static_cast<std::int64_t>(mask.size()), layout, memory.put(legal), memory.put(mask)};
+  args.with_choice = memory.template make<std::uint8_t>(mask.size());
+  find_choice(memory.queue(), args);
+  return memory.get(args.with_choice, mask.size());
+}
+
+template <typename Memory>
+void twins_of_find_choice() {
+  Draws draws(4);
+  for (const int rows : kTwinSizes) {
+    for (const ActionLayout& layout : {categorical({2}), categorical({4, 1, 7})}) {
+      std::vector<std::uint8_t> legal, mask;
+      for (int row = 0; row < rows; ++row) {
+        const int odds = draws.one_in(2) ? 20 : 2;  // rows with one legal choice of each head, or none
+        for (int k = 0; k < layout.columns(); ++k) legal.push_back(draws.one_in(odds) ? 1 : 0);
+        mask.push_back(draws.one_in(3) ? 0 : 1);
+      }
+      EXPECT_EQ(run_find_choice(Memory(), layout, legal, mask),
+                run_find_choice(HostMemory(), layout, legal, mask));
+    }
   }
 }
 
@@ -793,6 +838,9 @@ std::vector<Twins> all_twins() {
       {"Clock", twins_of_clock<Memory>},
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
       {"Opponents", twins_of_opponents<Memory>},
+      {"Tiles", twins_of_tiles<Memory>},
+      {"Games", twins_of_games<Memory>},
+      {"FindChoice", twins_of_find_choice<Memory>},
       {"Watch", twins_of_watch<Memory>},
       {"Evidence", twins_of_evidence<Memory>},
       {"AssignMinibatches", twins_of_assign_minibatches<Memory>},

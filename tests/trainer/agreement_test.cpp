@@ -20,12 +20,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-struct Game {
+struct KnownGame {
   const char* name;
   Words roles, parameters;
 };
 
-const std::vector<Game> kGames = {
+const std::vector<KnownGame> kGames = {
     {"cartpole", {"cart"}, {"env.episode_length=3"}},
     {"acrobot", {"acrobot"}, {"env.episode_length=4"}},
     {"pendulum", {"pendulum"}, {"env.episode_length=3"}},
@@ -108,7 +108,7 @@ void add_rollouts(Draws& draw, Words& all, const std::string& algorithm) {
   draw.add(all, 0.2, "gae_lambda", {"0.9", "1"});
 }
 
-std::string policy(Draws& draw, const Game& game) {
+std::string policy(Draws& draw, const KnownGame& game) {
   const bool continuous = game.name == std::string("pendulum");
   const std::string algorithm =
       draw.rarely(0.4) ? draw.of({"A2C", "BC", "DDPG", "DQN", "PPO", "PQN", "REINFORCE", "SAC", "TD3"})
@@ -124,7 +124,7 @@ std::string policy(Draws& draw, const Game& game) {
   return "{" + join(all) + "}";
 }
 
-Words settings_of(Draws& draw, const Game& game) {
+Words settings_of(Draws& draw, const KnownGame& game) {
   draw.begin();
   Words all = game.parameters;
   const int envs = draw.of(std::vector{1, 2, 3, 4, 6}), steps = draw.of(std::vector{1, 1, 2, 3, 6, 10});
@@ -148,7 +148,7 @@ Words settings_of(Draws& draw, const Game& game) {
 }
 
 // What the command with --print_config says of these settings; nothing: it accepts them.
-std::string refusal(const Game& game, const Words& settings, Experiment& setup, int workers = 1) {
+std::string refusal(const KnownGame& game, const Words& settings, Experiment& setup, int workers = 1) {
   try {
     setup = make_setup(game.name, settings);
     require_trainable(setup.config, *setup.environment, false, workers);
@@ -163,7 +163,7 @@ TEST(Agreement, WhatTheLoaderAcceptsCanBeTrained) {
   Draws draw(20'251'126);
   int accepted = 0;
   for (int k = 0; k < kConfigurations; ++k) {
-    const Game& game = draw.of(kGames);
+    const KnownGame& game = draw.of(kGames);
     const Words settings = settings_of(draw, game);
     Experiment setup;
     if (!refusal(game, settings, setup).empty()) continue;

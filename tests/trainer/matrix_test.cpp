@@ -19,6 +19,7 @@
 #include "src/config/compatible.h"
 #include "src/recorded/recording.h"
 #include "src/rollout/minibatches.h"
+#include "tests/game/saved_run.h"
 #include "tests/support.h"
 #include "tests/trainer/held_bytes.h"
 #include "wd/error.h"
@@ -409,10 +410,14 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
   if (!trainer.has_memory() && config.trainer.offline.empty()) {
-    double of_teams = 0.0;
-    for (std::size_t p = 0; p < config.policies.size(); ++p)
-      of_teams += team_bytes(trainer, memory, config, p);
-    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer) + of_teams);
+    double unsaved = 0.0;
+    for (std::size_t p = 0; p < config.policies.size(); ++p) {
+      unsaved += team_bytes(trainer, memory, config, p);
+      const PolicyBuffers& buffers = trainer.trajectory().policies()[p];
+      const bool on_policy = dynamic_cast<const OnPolicySettings*>(&*config.policies[p].algorithm) != nullptr;
+      if (on_policy && buffers.action_mask.defined()) unsaved += held_bytes(buffers.mask);  // with a choice
+    }
+    EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer) + unsaved);
   }
   double gathered = 0.0;
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
@@ -431,6 +436,66 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
 
 INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(cover().chosen),
                          [](const auto& info) { return name_of(info.param); });
+
+struct OpposedTraining {
+  const char *env, *policy;
+  std::string opponents;
+  int replicas = 1024, iterations = 4;
+
+  // [bytes] that it takes, and that were computed for it.
+  std::pair<double, double> measured_and_needed(bool with) const {
+    CountingMemory memory;
+    std::vector<std::string> settings = {concat("trainer.num_envs=", replicas),
+                                         concat("trainer.train_batch_size=", 4 * replicas),
+                                         concat("policy={", policy, "}")};
+    if (with) settings.push_back(concat("opponents={", opponents, "}"));
+    const Experiment setup = make_setup(env, settings);
+    const double before = memory.held();
+    Trainer trainer(setup.config, *setup.environment, {});
+    for (int k = 0; k < iterations; ++k) trainer.iterate();
+    return {memory.held() - before, scaling::memory_needed(setup.config, *setup.environment, 1).total()};
+  }
+
+  // Of the opponents alone: memory_needed() leaves out the working memory of policies that learn.
+  void expect_memory() const {
+    const auto [alone, needed_alone] = measured_and_needed(false);
+    const auto [with, needed] = measured_and_needed(true);
+    EXPECT_NEAR((needed - needed_alone) / (with - alone), 1.0, 0.1)
+        << opponents << ": computed " << needed - needed_alone << ", took " << with - alone;
+  }
+};
+
+// On a CPU, even where they are asked for.
+TEST(MatrixTest, PoliciesWithOpponentsKeepNoActivations) {
+  const Experiment setup = make_setup(
+      "tag_gridworld",
+      {"trainer.num_envs=8", "trainer.train_batch_size=64", "opponents.runner=[self, random]",
+       "policy={tagger: {}, runner: {algorithm: A2C, reuse_activations: true, model: {fc_dims: [8]}}}"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  EXPECT_EQ(trainer.trajectory().policies()[1].activations, nullptr);
+  EXPECT_EQ(scaling::memory_needed(setup.config, *setup.environment, 1).activations, 0.0);
+  EXPECT_GT(scaling::memory_needed(setup.config, *setup.environment, 1, {DeviceKind::kCuda}).activations,
+            0.0);
+}
+
+// Of many replicas, most is for rows; of few, for weights, of which a pool has some that wait on the host.
+TEST(MatrixTest, OpponentsTakeTheMemoryThatWasAnnounced) {
+  const char* const game = "tag_gridworld";
+  const char* const taggers = "tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [8]}}";
+  const char* const wide = "tagger: {model: {fc_dims: [8]}}, runner: {model: {fc_dims: [96, 96]}}";
+  std::vector<std::string> runs;
+  for (const char* const model : {"{fc_dims: [8]}", "{fc_dims: [48, 32], separate_value: true}"})
+    runs.push_back(save_run(
+        concat("memory_of_opponents_", runs.size()), game,
+        {concat("policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, model: ", model, "}}")}));
+  const std::vector<OpposedTraining> trainings = {
+      {game, taggers, "runner: [{pool: {size: 6, every: 4096, draw: latest}, share: 0.5}, self, random]"},
+      {"simple_tag", "adversary: {model: {fc_dims: [24]}}, good_agent: {model: {fc_dims: [8]}}",
+       "adversary: [{pool: {size: 24, every: 4096, draw: latest}}]"},
+      {game, taggers, concat("runner: [", runs[0], ", ", runs[1], "]")},
+      {game, wide, "runner: [{pool: {size: 30, every: 16, draw: latest}, share: 0.2}]", 4, 150}};
+  for (const OpposedTraining& training : trainings) training.expect_memory();
+}
 
 // What the matrix leaves out, no configuration can have.
 TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {

@@ -33,6 +33,8 @@ void report(const std::string& what) {
   if (strict::armed()) strict::violation(what);
 }
 
+std::atomic<std::size_t> held = 0;
+
 namespace {
 
 std::size_t events = 0;
@@ -90,6 +92,7 @@ void free_block(void* context) {
   const Block block = *static_cast<Block*>(context);
   delete static_cast<Block*>(context);
   const bool captured = current().captures();
+  held -= block.bytes;
   enqueue([block] { std::memset(block.data, 0xff, block.bytes); });
   if (!captured) Freed::instance().add(block.data, block.bytes);  // a graph keeps its memory
 }
@@ -100,6 +103,7 @@ class Allocator final : public at::Allocator {
     const std::size_t rounded = (bytes / 512 + 1) * 512;
     void* const data = std::aligned_alloc(512, rounded);
     std::memset(data, 0xff, rounded);
+    held += rounded;
     return {data, new Block{data, rounded}, &free_block, at::Device(kGpu, 0)};
   }
   at::DeleterFnPtr raw_deleter() const override { return nullptr; }

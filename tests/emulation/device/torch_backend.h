@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ extern std::array<double, 2> product_seconds;
 
 // What the emulated GPU says of its memory; nothing at first.
 extern std::optional<GpuMemory> memory;
+
+// [bytes] of tensors that exist.
+extern std::atomic<std::size_t> held;
 
 // Events that exist.
 std::size_t num_events();
