@@ -10,7 +10,7 @@ namespace wd {
 class Fields;
 
 // "self": the policy itself; "random": uniform draws of legal actions; "scripted": the environment's script;
-// "pool": its past selves, in a training; anything else: a policy of a run or a checkpoint, RUN or RUN:POLICY. A folder called as a word is ./random.
+// "pool": its past selves, in a training; else RUN or RUN:POLICY, of a run or a checkpoint, as ./random.
 struct PlayerSpec {
   enum Kind { kSelf, kRandom, kScripted, kPool, kRun };
   static constexpr const char* kWords[] = {"self", "random", "scripted", "pool"};
