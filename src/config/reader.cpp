@@ -239,6 +239,7 @@ void Reader::operator()(const char* name, std::vector<ListedPlayer>& value, cons
              Reader settings(*pool, path_ + "." + name + ".pool", problems_, places_);
              read.pool.describe(settings);
              settings.finish();
+             if (!player.empty()) problem(*pool, name, "names a player and a pool: give an entry to each");
              player = "pool";
            } else if (pool != nullptr) {
              problem(*pool, name, "a pool has settings, as {pool: {size: 12, every: 500000}}");

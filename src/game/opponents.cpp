@@ -88,20 +88,25 @@ bool OpponentList::is_as_before() const {
   return kept == static_cast<int>(before.size());
 }
 
-static void find_pool(OpponentList& list, const PoolSettings& pool, const Environment& environment,
-                      const Config& config, const GameSide& side, const PolicySettings& policy) {
-  list.pool = pool;
-  if (!policy.to_train)
-    throw UsageError("a pool has past selves of a policy that learns, and this one does not (to_train)");
+// What the pool of a list begins with.
+static std::vector<FoundPlayer> find_pool_from(const PoolSettings& pool, const Environment& environment,
+                                               const Config& config, const GameSide& side,
+                                               const PolicySettings& policy) {
+  std::vector<FoundPlayer> from;
   if (const int most = Pool::num_slots(pool) - 1; static_cast<int>(pool.from.size()) > most)
     throw UsageError(concat("the pool begins with ", pool.from.size(), " runs, and ", most, " are the most"));
   for (const std::string& run : pool.from) {
-    const FoundPlayer& found =
-        list.pool_from.emplace_back(find_player({PlayerSpec::kRun, run}, environment, config, side));
-    if (!Bank::are_alike(found.frozen->settings, policy))
+    from.push_back(find_player({PlayerSpec::kRun, run}, environment, config, side));
+    if (!Bank::are_alike(from.back().frozen->settings, policy))
       throw UsageError(concat(run, ": has another network than the policy (policy.", policy.name,
                               ".model), of which a pool has copies: list it beside the pool"));
   }
+  return from;
+}
+
+// Where a checkpoint keeps the k-th opponent of a policy.
+static std::filesystem::path kept_file(const Config& config, const std::string& policy, std::size_t k) {
+  return config.checkpoint / kOpponentsFolder / concat(policy, ".", k, ".safetensors");
 }
 
 OpponentList find_opponents(const Config& config, const Environment& environment,
@@ -115,11 +120,20 @@ OpponentList find_opponents(const Config& config, const Environment& environment
                       static_cast<int>(own - config.policies.begin())};
   const std::vector<FoundPlayer> kept = kept_opponents(config, spec, *role, policy.name);
   list.kept = static_cast<int>(kept.size());
+  for (std::size_t k = 0; k < kept.size(); ++k)
+    if (kept[k].spec.kind == PlayerSpec::kPool)
+      list.kept_slots = Pool::slots_in(kept_file(config, policy.name, k + 1), concat(k + 1, "/"));
   std::vector<double> given(1);  // [1 + others]
   std::vector<int> without(1);   // [1 + others]: entries without a share
   bool says_self = false;
   for (const ListedPlayer& listed : policy.opponents) {
     const bool is_self = listed.player.kind == PlayerSpec::kSelf;
+    if (listed.player.kind == PlayerSpec::kPool) {
+      if (list.pool) throw UsageError("lists two pools, and a policy has one: give it the share of both");
+      if (!policy.to_train)
+        throw UsageError("a pool has past selves of a policy that learns, and this one does not (to_train)");
+      list.pool = listed.pool;
+    }
     says_self = says_self || is_self;
     auto known = std::ranges::find(list.others, listed.player, &FoundPlayer::spec);
     if (!is_self && known == list.others.end()) {
@@ -129,7 +143,7 @@ OpponentList find_opponents(const Config& config, const Environment& environment
       list.others.push_back(is_kept   ? *known_before
                             : is_pool ? FoundPlayer{listed.player}
                                       : find_player(listed.player, environment, config, side));
-      if (is_pool) find_pool(list, listed.pool, environment, config, side, policy);
+      if (is_pool && !is_kept) list.pool_from = find_pool_from(listed.pool, environment, config, side, policy);
       known = std::prev(list.others.end());
       given.push_back(0.0);
       without.push_back(0);
@@ -247,10 +261,13 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const Oppone
     pool_share_ = std::exchange(shares_.mutable_data_ptr<double>()[1 + at], 0.0);
     for (std::size_t p = 0; p < config.policies.size(); ++p)
       if (p == index ? keeps_seat_ : config.policies[p].to_train && !keeps_seat_) learners_.push_back(p);
+    if (learners_.empty())  // nobody else learns: those who play against it
+      for (std::size_t p = 0; p < config.policies.size(); ++p)
+        if (p != index) learners_.push_back(p);
     pool_.emplace(*list.pool, own_->policy(), past, 1 + static_cast<int>(listed_));
     if (const int before = list.before[static_cast<std::size_t>(at)]; before > 0) pool_before = before;
     if (pool_before)
-      pool_->restore(config.checkpoint / kOpponentsFolder / concat(name_, ".", *pool_before, ".safetensors"),
+      pool_->restore(kept_file(config, name_, static_cast<std::size_t>(*pool_before)),
                      concat(*pool_before, "/"));
     else
       pool_->begin(pool_from_);
@@ -259,7 +276,10 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<PolicyPlayer> own, const Oppone
   upto_ = at::zeros({1 + players_}, shares_.options().dtype(at::kFloat));
   refresh_shares();
   if (list.kept == 0) return;
-  now_called_ = at::full({1 + list.kept + slots}, list.shares[0] > 0.0 ? 0 : 1, at::kInt);
+  // Behind all others is who makes the first moves.
+  const int kept = 1 + list.kept + list.kept_slots;
+  now_called_ = at::full({kept + 1}, list.shares[0] > 0.0 ? 0 : 1, at::kInt);
+  now_called_[kept] = opening_;
   for (std::size_t k = 0; k < list.before.size(); ++k)
     if (list.before[k] > 0) now_called_[list.before[k]] = static_cast<int>(k) + 1;
   for (int k = 0; pool_before && k < slots; ++k)

@@ -20,6 +20,7 @@ struct OpponentList {
   // [others]: its number among `kept` ones of the checkpoint that training goes on from; 0: it is new.
   std::vector<int> before;
   int kept = 0;
+  int kept_slots = 0;  // of the pool among these
   // [1 + others]: the shares of all episodes, whose sum is 1; first that of the policy itself, which is an
   // entry without a share if it learns and is not listed.
   std::vector<double> shares;

@@ -46,11 +46,6 @@ void Pool::begin(const std::vector<FoundPlayer>& from) {
   refresh();
 }
 
-const Pool::Member* Pool::owner(int slot) const {
-  const auto found = std::ranges::find(members_, slot, &Member::slot);
-  return found == members_.end() ? nullptr : &*found;
-}
-
 void Pool::fill(Member& member, int slot, const std::vector<NamedTensor>& weights) {
   put(weights, *slots_[static_cast<std::size_t>(slot)]);
   results_[slot].copy_(at::tensor({member.results[0], member.results[1]}, at::kDouble));
@@ -66,6 +61,7 @@ void Pool::take_out(Member& member) {
   const at::Tensor results = results_[member.slot].cpu();
   std::copy_n(results.const_data_ptr<double>(), 2, member.results);
   member.slot = -1;
+  member.leaves = false;
   member.order = order_++;
 }
 
@@ -85,49 +81,27 @@ std::vector<bool> Pool::busy_slots(const PolicyBuffers& buffers, const ProcessGr
   return found;
 }
 
-// Returns false if there is no slot yet.
-bool Pool::add(std::int64_t env_steps, const std::vector<bool>& busy) {
-  const bool is_full = static_cast<int>(members_.size()) == settings_.size;
-  int place = -1, longest = -1;
-  for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot) {
-    if (busy[static_cast<std::size_t>(slot)]) continue;
-    const Member* const has = owner(slot);
-    if (has == nullptr || (is_full && has == &members_.front())) {
-      place = slot;
-      break;
-    }
-    if (longest < 0 || has->order < owner(longest)->order) longest = slot;
-  }
-  if (place < 0 && settings_.size > kActive) place = longest;
-  if (place < 0) return false;
-  if (is_full) members_.erase(members_.begin());
-  if (owner(place) != nullptr) take_out(*std::ranges::find(members_, place, &Member::slot));
-  Member& added = members_.emplace_back(Member{.steps = env_steps});
-  fill(added, place, own_.saved());
-  return true;
+int Pool::free_slot(const std::vector<bool>& busy) const {
+  for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot)
+    if (!busy[static_cast<std::size_t>(slot)] && !std::ranges::count(members_, slot, &Member::slot)) return slot;
+  return -1;
 }
 
-// Gives the copy that has waited longest the slot of the one that has had its own longest.
-void Pool::rotate(const std::vector<bool>& busy) {
-  Member *in = nullptr, *out = nullptr;
+void Pool::keep_one_spare() {
+  Member* longest = nullptr;
+  std::size_t staying = 0;
   for (Member& member : members_) {
-    Member*& chosen = member.slot < 0 ? in : out;
-    const bool stays =
-        member.slot >= 0 && (busy[static_cast<std::size_t>(member.slot)] || &member == &members_.back());
-    if (!stays && (chosen == nullptr || member.order < chosen->order)) chosen = &member;
+    if (member.slot < 0 || member.leaves) continue;
+    ++staying;
+    if (&member != &members_.back() && (longest == nullptr || member.order < longest->order)) longest = &member;
   }
-  if (in == nullptr || out == nullptr) return;
-  const int slot = out->slot;
-  take_out(*out);
-  std::vector<NamedTensor> weights;
-  for (const at::Tensor& tensor : in->weights) weights.push_back({"", tensor});
-  fill(*in, slot, weights);
+  if (staying == slots_.size() && longest != nullptr) longest->leaves = true;
 }
 
 void Pool::refresh() {
   const at::Tensor drawn = at::zeros({static_cast<std::int64_t>(slots_.size())}, at::kDouble);
   for (const Member& member : members_)
-    if (member.slot >= 0 && (settings_.draw != "latest" || &member == &members_.back()))
+    if (member.slot >= 0 && !member.leaves && (settings_.draw != "latest" || &member == &members_.back()))
       drawn[member.slot] = 1.0;
   weight_.copy_(drawn);
 }
@@ -165,13 +139,28 @@ void Pool::iteration_ended(const PolicyBuffers& buffers, const EndedGames& games
   interval_.add_(recent_);
   due_ = due_ || env_steps / settings_.every > counted_steps_ / settings_.every;
   counted_steps_ = env_steps;
-  const bool waits = std::ranges::any_of(members_, [](const Member& member) { return member.slot < 0; });
+  const bool waits = std::ranges::any_of(members_, [](const Member& one) { return one.slot < 0 || one.leaves; });
   if (!due_ && !waits) return;
   const std::vector<bool> busy = busy_slots(buffers, group);
-  if (due_ && add(env_steps, busy))
-    due_ = false;
-  else
-    rotate(busy);
+  for (Member& member : members_)
+    if (member.leaves && !busy[static_cast<std::size_t>(member.slot)]) take_out(member);
+  const int place = free_slot(busy);
+  if (place < 0) return;
+  const auto size = static_cast<std::size_t>(settings_.size);
+  if (std::exchange(due_, false)) {
+    if (members_.size() >= size)
+      members_.erase(members_.begin(), members_.end() - static_cast<std::ptrdiff_t>(size) + 1);
+    fill(members_.emplace_back(Member{.steps = env_steps}), place, own_.saved());
+  } else {
+    Member* in = nullptr;  // that has waited longest
+    for (Member& member : members_)
+      if (member.slot < 0 && (in == nullptr || member.order < in->order)) in = &member;
+    if (in == nullptr) return;
+    std::vector<NamedTensor> weights;
+    for (const at::Tensor& tensor : in->weights) weights.push_back({"", tensor});
+    fill(*in, place, weights);
+  }
+  keep_one_spare();
   refresh();
 }
 
@@ -205,12 +194,12 @@ std::vector<std::pair<std::string, double>> Pool::metrics(std::int64_t env_steps
 
 std::vector<NamedTensor> Pool::saved() const {
   std::vector<NamedTensor> saved;
-  const at::Tensor members = at::zeros({static_cast<std::int64_t>(members_.size()), 3}, at::kLong),
+  const at::Tensor members = at::zeros({static_cast<std::int64_t>(members_.size()), 4}, at::kLong),
                    results = at::zeros({members.size(0), 2}, at::kDouble);
   for (std::size_t k = 0; k < members_.size(); ++k) {
     const auto row = static_cast<std::int64_t>(k);
     const Member& member = members_[k];
-    members[row].copy_(at::tensor({member.steps, member.order, std::int64_t{member.slot}}, at::kLong));
+    members[row].copy_(at::tensor({member.steps, member.order, std::int64_t{member.slot}, std::int64_t{member.leaves}}, at::kLong));
     results[row].copy_(at::tensor({member.results[0], member.results[1]}, at::kDouble));
     const std::vector<NamedTensor> names = slots_[0]->saved();
     for (std::size_t w = 0; w < member.weights.size(); ++w)
@@ -227,22 +216,28 @@ std::vector<NamedTensor> Pool::saved() const {
   return saved;
 }
 
+int Pool::slots_in(const std::filesystem::path& file, const std::string& prefix) {
+  const SafetensorsReader reader(file);
+  const TensorInfo* const results = reader.find(prefix + "results");
+  WD_CHECK(results != nullptr && !results->shape.empty(), file.string(), ": is no pool");
+  return static_cast<int>(results->shape[0]) - 1;
+}
+
 void Pool::restore(const std::filesystem::path& file, const std::string& prefix) {
   const SafetensorsReader reader(file);
-  const TensorInfo *const has = reader.find(prefix + "members"), *const results =
-                                                                     reader.find(prefix + "results");
-  WD_CHECK(has != nullptr && results != nullptr && has->shape.size() == 2, file.string(), ": is no pool");
-  if (results->shape[0] != results_.size(0))
-    throw UsageError(concat(file.string(), ": this pool has ", results->shape[0] - 1,
+  const TensorInfo* const has = reader.find(prefix + "members");
+  WD_CHECK(has != nullptr && has->shape.size() == 2, file.string(), ": is no pool");
+  if (const int before = slots_in(file, prefix); before != static_cast<int>(slots_.size()))
+    throw UsageError(concat(file.string(), ": this pool has ", before,
                             " slots, and its settings now mean ", slots_.size(),
                             ": keep its size, or begin a new run with the weights (--warm_start)"));
-  const at::Tensor members = at::zeros({has->shape[0], 3}, at::kLong);
+  const at::Tensor members = at::zeros({has->shape[0], 4}, at::kLong);
   reader.read(prefix + "members", "I64", members.sizes(),
               {static_cast<std::byte*>(members.mutable_data_ptr()), members.nbytes()});
   members_.assign(static_cast<std::size_t>(members.size(0)), {});
   for (std::size_t k = 0; k < members_.size(); ++k) {
-    const auto* const row = members.const_data_ptr<std::int64_t>() + 3 * k;
-    members_[k] = {.steps = row[0], .order = row[1], .slot = static_cast<int>(row[2])};
+    const auto* const row = members.const_data_ptr<std::int64_t>() + 4 * k;
+    members_[k] = {.steps = row[0], .order = row[1], .slot = static_cast<int>(row[2]), .leaves = row[3] != 0};
     if (row[2] >= 0) continue;
     for (const NamedTensor& named : slots_[0]->saved())
       members_[k].weights.push_back(at::empty_like(named.tensor, at::kCPU));

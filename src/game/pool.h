@@ -32,6 +32,8 @@ class Pool {
 
   // Begins with the weights of these runs, or with those that the policy has now.
   void begin(const std::vector<FoundPlayer>& from);
+  // How many slots saved() has written there.
+  static int slots_in(const std::filesystem::path& file, const std::string& prefix);
   // Goes on from what saved() has written. Throws UsageError if that had another number of slots.
   void restore(const std::filesystem::path& file, const std::string& prefix);
   std::vector<NamedTensor> saved() const;
@@ -53,14 +55,16 @@ class Pool {
     std::int64_t steps = 0;  // of the training when it was copied
     std::int64_t order = 0;  // when it was last given a slot or taken from it
     int slot = -1;           // -1: on the host
+    bool leaves = false;     // it is drawn no more, and goes to the host when its games have ended
     double results[2] = {};  // wins and games, while on the host
     std::vector<at::Tensor> weights = {};
   };
 
-  const Member* owner(int slot) const;
   std::vector<bool> busy_slots(const PolicyBuffers& buffers, const ProcessGroup& group) const;
-  bool add(std::int64_t env_steps, const std::vector<bool>& busy);
-  void rotate(const std::vector<bool>& busy);
+  // A slot that belongs to nobody, and with which nobody plays; -1: there is none.
+  int free_slot(const std::vector<bool>& busy) const;
+  // Lets the copy that has had its slot longest leave it, unless a slot is spare.
+  void keep_one_spare();
   void fill(Member& member, int slot, const std::vector<NamedTensor>& weights);
   void take_out(Member& member);
   void refresh();

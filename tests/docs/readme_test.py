@@ -3,7 +3,7 @@
 #
 # In a block marked ```sh, every line runs except those that begin with ./wd (which would set up, build and
 # test again) and those marked `# minutes`. The blocks of one document run in order in one folder, which
-# contains configs/ and build/wdtrain; wdtrain is in PATH. Training has a time limit of one second.
+# contains configs/, examples/ and build/wdtrain; wdtrain is in PATH. Training has a time limit of one second.
 import os
 import pathlib
 import re
@@ -48,7 +48,8 @@ def by_name(documents):
 
 @by_name([document for document in DOCUMENTS if commands(document) and document not in FOLLOWED])
 def test_commands_run(document, tmp_path):
-    (tmp_path / "configs").symlink_to(SOURCE / "configs")
+    for folder in ("configs", "examples"):
+        (tmp_path / folder).symlink_to(SOURCE / folder)
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "wdtrain").symlink_to(os.environ["WDTRAIN"])
     path = f"{tmp_path / 'build'}:{os.environ['PATH']}"

@@ -1,5 +1,7 @@
 """A pool of past selves goes on where it was: killed and resumed, by one worker and by two."""
 
+import shutil
+
 import pytest
 
 from checkpoint.runs import left, options, run
@@ -41,6 +43,20 @@ def test_another_size_is_refused(tmp_path):
     done = run("--resume", tmp_path / "run", "--allow_drift", "--total_steps", 2000, "--set", f"opponents={{runner: {LIST.format(5, 60, 'pfsp')}}}")
     assert done.returncode == 2 and "this pool has 4 slots" in done.stderr and "keep its size" in done.stderr
     done = run("--resume", tmp_path / "run", "--allow_drift", "--total_steps", 2000, "--set", f"opponents={{runner: {LIST.format(3, 90, 'latest')}}}")
+    assert done.returncode == 0, done.stderr
+    done = run("--resume", tmp_path / "run", "--allow_drift", "--total_steps", 3000, "--set", "opponents.runner=[random, self]")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_runs_that_a_pool_began_with_may_go(tmp_path):
+    assert run(*training("ppo"), "--run_dir", tmp_path / "first").returncode == 0
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    words = training("ppo")
+    words[-1] = words[-1].replace("size: 3", f"size: 3, from: [{tmp_path}/copy]")
+    done = run(*words, "--run_dir", tmp_path / "second")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(tmp_path / "copy")
+    done = run("--resume", tmp_path / "second", "--total_steps", 2000, "--allow_drift")
     assert done.returncode == 0, done.stderr
 
 
