@@ -67,9 +67,9 @@ def documented_metrics():
     return re.findall(r"^\| `([^`]+)` \|", text, re.M)
 
 
-# Not of PPO's and A2C's choices.
+# Not of PPO's and A2C's choices, without past selves.
 OF_OTHERS = ("epsilon", "critic_grad_norm", "critic_update_ratio", "critic_dormant_share", "critics_gap", "temperature", "memory_size", "memory_age", "counted_share",
-             "td_error_median", "td_error_p90", "saturated_share")
+             "td_error_median", "td_error_p90", "saturated_share", "past_share", "past_oldest", "past_win_rate")
 
 
 @pytest.mark.parametrize("opponent", ["none", "both"])

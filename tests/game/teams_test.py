@@ -202,9 +202,11 @@ def test_an_opponent_may_have_played_another_role_with_the_same_spaces(tmp_path)
         assert done.returncode == code, done.stderr
 
 
-def test_one_policy_for_two_roles_has_no_opponents(teams):
-    done = wdtrain(*SMALL, "--set", "policy={both: {roles: [tagger, runner]}}", "--set", f"opponents.both=[{teams}]", "--print_config")
-    assert done.returncode == 2 and "acts for tagger and runner" in done.stderr and "give each role a policy of its own" in done.stderr
+def test_one_policy_for_two_roles_keeps_one_unless_it_learns_a_value_of_all(teams):
+    for algorithm, code in (("PQN", 0), ("PQN-VDN", 2)):
+        done = wdtrain(*SMALL, "--set", f"policy={{both: {{roles: [tagger, runner], algorithm: {algorithm}}}}}", "--set", f"opponents.both=['{teams}:a']", "--print_config")
+        assert done.returncode == code, done.stderr
+    assert "acts for tagger and runner" in done.stderr and "give each role a policy of its own" in done.stderr
 
 
 def test_reproduce_names_the_opponent_that_changed(tmp_path):
