@@ -143,7 +143,8 @@ OpponentList find_opponents(const Config& config, const Environment& environment
       list.others.push_back(is_kept   ? *known_before
                             : is_pool ? FoundPlayer{listed.player}
                                       : find_player(listed.player, environment, config, side));
-      if (is_pool && !is_kept) list.pool_from = find_pool_from(listed.pool, environment, config, side, policy);
+      if (is_pool && !is_kept)
+        list.pool_from = find_pool_from(listed.pool, environment, config, side, policy);
       known = std::prev(list.others.end());
       given.push_back(0.0);
       without.push_back(0);

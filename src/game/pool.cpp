@@ -83,7 +83,8 @@ std::vector<bool> Pool::busy_slots(const PolicyBuffers& buffers, const ProcessGr
 
 int Pool::free_slot(const std::vector<bool>& busy) const {
   for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot)
-    if (!busy[static_cast<std::size_t>(slot)] && !std::ranges::count(members_, slot, &Member::slot)) return slot;
+    if (!busy[static_cast<std::size_t>(slot)] && !std::ranges::count(members_, slot, &Member::slot))
+      return slot;
   return -1;
 }
 
@@ -93,7 +94,8 @@ void Pool::keep_one_spare() {
   for (Member& member : members_) {
     if (member.slot < 0 || member.leaves) continue;
     ++staying;
-    if (&member != &members_.back() && (longest == nullptr || member.order < longest->order)) longest = &member;
+    if (&member != &members_.back() && (longest == nullptr || member.order < longest->order))
+      longest = &member;
   }
   if (staying == slots_.size() && longest != nullptr) longest->leaves = true;
 }
@@ -139,7 +141,8 @@ void Pool::iteration_ended(const PolicyBuffers& buffers, const EndedGames& games
   interval_.add_(recent_);
   due_ = due_ || env_steps / settings_.every > counted_steps_ / settings_.every;
   counted_steps_ = env_steps;
-  const bool waits = std::ranges::any_of(members_, [](const Member& one) { return one.slot < 0 || one.leaves; });
+  const bool waits =
+      std::ranges::any_of(members_, [](const Member& one) { return one.slot < 0 || one.leaves; });
   if (!due_ && !waits) return;
   const std::vector<bool> busy = busy_slots(buffers, group);
   for (Member& member : members_)
@@ -199,7 +202,8 @@ std::vector<NamedTensor> Pool::saved() const {
   for (std::size_t k = 0; k < members_.size(); ++k) {
     const auto row = static_cast<std::int64_t>(k);
     const Member& member = members_[k];
-    members[row].copy_(at::tensor({member.steps, member.order, std::int64_t{member.slot}, std::int64_t{member.leaves}}, at::kLong));
+    members[row].copy_(at::tensor(
+        {member.steps, member.order, std::int64_t{member.slot}, std::int64_t{member.leaves}}, at::kLong));
     results[row].copy_(at::tensor({member.results[0], member.results[1]}, at::kDouble));
     const std::vector<NamedTensor> names = slots_[0]->saved();
     for (std::size_t w = 0; w < member.weights.size(); ++w)
@@ -228,8 +232,8 @@ void Pool::restore(const std::filesystem::path& file, const std::string& prefix)
   const TensorInfo* const has = reader.find(prefix + "members");
   WD_CHECK(has != nullptr && has->shape.size() == 2, file.string(), ": is no pool");
   if (const int before = slots_in(file, prefix); before != static_cast<int>(slots_.size()))
-    throw UsageError(concat(file.string(), ": this pool has ", before,
-                            " slots, and its settings now mean ", slots_.size(),
+    throw UsageError(concat(file.string(), ": this pool has ", before, " slots, and its settings now mean ",
+                            slots_.size(),
                             ": keep its size, or begin a new run with the weights (--warm_start)"));
   const at::Tensor members = at::zeros({has->shape[0], 4}, at::kLong);
   reader.read(prefix + "members", "I64", members.sizes(),

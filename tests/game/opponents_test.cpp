@@ -164,8 +164,8 @@ void expect_as_alone(const Experiment& setup) {
 
 TEST(Opponents, ActAsTheyDoAlone) {
   const Runs runs;
-  expect_as_alone(setup_with(concat("opponents.runner=[", runs.plain, ", ", runs.gru, ", ", runs.alike, ", ",
-                                    runs.alike_gru, "]")));
+  expect_as_alone(setup_with(
+      concat("opponents.runner=[", runs.plain, ", ", runs.gru, ", ", runs.alike, ", ", runs.alike_gru, "]")));
 }
 
 // Networks whose rows belong together, by replica or by slot, and others that compute from what they know of
@@ -177,11 +177,13 @@ TEST(Opponents, ActAsTheyDoAloneWhateverTheyRead) {
       {"pooled", {"fc_dims: [8], input: entities, pool: mean, embedding: 4"}},
       {"ids", {"fc_dims: [8], reads: [observation, agent_id]", "trainer.observations=rows"}},
       {"units", {"fc_dims: [8], normalize_input: true", "trainer.observations=rows"}},
-      {"norms, bf16", {"fc_dims: [8, 8], layer_norm: true", "trainer.observations=rows", "trainer.precision=bf16"}}};
+      {"norms, bf16",
+       {"fc_dims: [8, 8], layer_norm: true", "trainer.observations=rows", "trainer.precision=bf16"}}};
   for (const auto& [name, words] : cases) {
     SCOPED_TRACE(name);
-    std::vector<std::string> settings = {"env.num_taggers=2", "env.num_runners=5", kShort,
-                                         concat("policy={tagger: {}, runner: {model: {", words[0], ", init_method: xavier}}}")};
+    std::vector<std::string> settings = {
+        "env.num_taggers=2", "env.num_runners=5", kShort,
+        concat("policy={tagger: {}, runner: {model: {", words[0], ", init_method: xavier}}}")};
     settings.insert(settings.end(), words.begin() + 1, words.end());
     std::vector<std::string> runs;
     for (int seed = 3; seed < 6; ++seed) {
@@ -189,7 +191,8 @@ TEST(Opponents, ActAsTheyDoAloneWhateverTheyRead) {
       with.push_back(concat("trainer.seed=", seed));
       runs.push_back(save_run(concat("reads_", name[0], name[1], seed), "tag_continuous", with));
     }
-    settings.insert(settings.end(), {concat("trainer.num_envs=", kReplicas), concat("trainer.train_batch_size=", kReplicas * kSteps),
+    settings.insert(settings.end(), {concat("trainer.num_envs=", kReplicas),
+                                     concat("trainer.train_batch_size=", kReplicas * kSteps),
                                      concat("opponents.runner=[", join(runs, ", "), "]")});
     expect_as_alone(make_setup("tag_continuous", settings));
   }
