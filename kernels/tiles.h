@@ -50,7 +50,7 @@ inline void sort_into_tiles(Queue queue, const TilesArgs& args) {
   place_units(queue, args);
 }
 
-// The weights of each tile's set, one after another: to [num_tiles, floats] of `from` [sets], in which are the
+// The weights of each tile's set, one after another: to [num_tiles, floats] of `from` [sets], which holds the
 // addresses of `floats` numbers each, a multiple of 4 and aligned to 16 bytes.
 struct FillTilesArgs {
   std::int64_t num_tiles = 0, floats = 0;

@@ -76,15 +76,18 @@ WD_FN void fill_word(const FillTilesArgs& args, std::int64_t i) {
   reinterpret_cast<Word16*>(args.to)[i] = from[i % words];
 }
 
-// Row i of `rows`.
+// Row i of `rows`. A single agent has one set, so what stands in a tile is that set's.
 WD_FN void scatter_row(const ScatterArgs& args, std::int64_t i) {
   const TilesArgs& tiles = args.tiles;
-  const int unit_rows = tiles.unit_rows();
-  const std::int64_t row = args.first + i, unit = row / unit_rows, tile = unit / tiles.tile;
-  if (unit % tiles.tile >= tiles.units_of_tile[tile]) return;
-  const std::int64_t to = tiles.index[unit] * unit_rows + row % unit_rows;
-  const int set = tiles.set_of(to / tiles.num_agents, static_cast<int>(to % tiles.num_agents));
-  if (set != tiles.set_of_tile[tile]) return;
+  const std::int64_t row = args.first + i, unit_rows = tiles.unit_rows();
+  const std::int64_t unit = tiles.of_replicas ? row / unit_rows : row, tile = unit / tiles.tile;
+  if (unit - tile * tiles.tile >= tiles.units_of_tile[tile]) return;
+  std::int64_t to = tiles.index[unit];
+  if (tiles.of_replicas) {
+    const auto agent = static_cast<int>(row - unit * unit_rows);
+    if (tiles.set_of(to, agent) != tiles.set_of_tile[tile]) return;
+    to = to * unit_rows + agent;
+  }
   for (int k = 0; k < args.num_arrays; ++k) {
     const GatheredArray& array = args.arrays[k];
     for (std::int64_t word = 0; word * array.word_bytes < array.row_bytes; ++word)

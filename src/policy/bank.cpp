@@ -247,24 +247,25 @@ void Bank::act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options)
       back.add(row_of(from, row), row_of(to, step), to.stride(0) * to.element_size() / rows_of_all);
   };
   put(staged_.action, 0, buffers.action, t);
+  put(staged_.state, 1, is_own_ ? buffers.state : state_, is_own_ ? t + 1 : 0);
+  put(staged_.noise, 1, is_own_ ? buffers.noise : noise_, is_own_ ? t + 1 : 0);
+  const int of_frozen = back.num_arrays;
   if (is_own_) {
     put(staged_.value, 0, buffers.value, t);
     put(staged_.log_prob, 0, buffers.log_prob, t);
   }
-  put(staged_.state, 1, is_own_ ? buffers.state : state_, is_own_ ? t + 1 : 0);
-  put(staged_.noise, 1, is_own_ ? buffers.noise : noise_, is_own_ ? t + 1 : 0);
   Policy::ActOptions frozen = options;
   frozen.greedy = false;
   frozen.exploration = nullptr;
-  const auto act_for = [&](const Policy::Impl& one, const PolicyPass& pass, std::int64_t begin,
-                           const Policy::ActOptions& by) {
-    SampleArgs args = one.act_args(staged_, 0, pass, begin, by);
+  const auto act_for = [&](const Policy::Impl& one, const PolicyPass& pass, std::int64_t begin, bool learns) {
+    SampleArgs args = one.act_args(staged_, 0, pass, begin, learns ? options : frozen);
     args.index = tiles.index + begin / unit_rows;
     args.unit = static_cast<int>(unit_rows);
     sample(queue, args);
     ScatterArgs scattered = back;
     scattered.first = begin;
     scattered.rows = pass.rows;
+    if (!learns) scattered.num_arrays = of_frozen;
     scatter_rows(queue, scattered);
   };
   const auto gather_units = [&](std::int64_t unit, std::int64_t units) {
@@ -278,7 +279,7 @@ void Bank::act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options)
   };
   if (tiled_) {
     gather_units(0, staged_.value.size(1));
-    return act_for(lead_, pass_of_tiles(queue), 0, frozen);
+    return act_for(lead_, pass_of_tiles(queue), 0, false);
   }
   lead_.inference->run(Blocks::of_size(tiles.first_tile[tiles.num_sets] * rows, rows, false),
                        [&](Lane& lane, std::int64_t begin, std::int64_t) {
@@ -288,7 +289,7 @@ void Bank::act(PolicyBuffers& buffers, int t, const Policy::ActOptions& options)
                          const Policy::Impl& one = *sets_[static_cast<std::size_t>(set)];
                          gather_units(unit, units);
                          act_for(one, one.forward(lane, pass_of(unit, units), nullptr, 0, false, lead_),
-                                 begin, is_own_ && set == 0 ? options : frozen);
+                                 begin, is_own_ && set == 0);
                        });
 }
 
