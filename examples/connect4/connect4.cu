@@ -1,5 +1,5 @@
-// connect4.cu: Connect Four, 6 rows x 7 columns, two roles that move in turn. Who is not on turn has one legal
-// choice, to wait. A win pays 1 to the winner and -1 to the other.
+// connect4.cu: Connect Four, 6 rows x 7 columns, two roles that move in turn. Who is not on turn has one
+// legal choice, to wait. A win pays 1 to the winner and -1 to the other.
 #include <wd/env.h>
 
 #include <array>

@@ -105,8 +105,8 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 
 // --- search options ----------------------------------------------------------------------------------------
 
-// Computes the sizes from rollouts of one and of two steps. What opponents take grows less with more replicas:
-// so that no setting is ruled out that fits, it grows as it does with very many.
+// Computes the sizes from rollouts of one and of two steps. What opponents take grows less with more
+// replicas: so that no setting is ruled out that fits, it grows as it does with very many.
 Sizes sizes_of(const Config& config, const Environment& environment, int num_workers, Device device) {
   const auto bytes = [&](std::int64_t steps) {
     return rollout_bytes(config, environment, steps, 1) +

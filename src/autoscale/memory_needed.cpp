@@ -68,8 +68,8 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks, the numbers that follow them, and its critics; in bf16 with their shadow, which
-// `stored` tells; `learned`: with gradients and moments.
+// Of one policy: its networks, the numbers that follow them, and its critics; in bf16 with their shadow,
+// which `stored` tells; `learned`: with gradients and moments.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
                      Precision stored, bool learned) {
   const AlgorithmTraits traits = policy.algorithm->traits();

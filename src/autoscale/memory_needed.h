@@ -15,8 +15,8 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
                      double replicas);
 
 // [bytes] of the activations that the policies with this reuse_activations keep of a rollout, at least; with
-// kReuseAuto also of the features that other policies keep (Policy::keep_features). On a CPU, none of policies
-// with opponents.
+// kReuseAuto also of the features that other policies keep (Policy::keep_features). On a CPU, none of
+// policies with opponents.
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                         double replicas, Reuse reuse, Device device);
 

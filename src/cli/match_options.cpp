@@ -129,8 +129,8 @@ void MatchOptions::add_to(Arguments& arguments) {
       "fresh ones");
   arguments.repeatable(
       "--policy", policies_, "NAME=PLAYER",
-      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, a "
-      "checkpoint; may be repeated");
+      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, "
+      "a checkpoint; may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("-e,--env", env_, "PATH.cu", kSourceHelp);

@@ -41,8 +41,8 @@ class Pool {
   // [slots] float64 on the device: the share of the pool's games that each plays.
   at::Tensor shares() const;
 
-  // Counts the games of a rollout, and copies the policy if it is time. `buffers` are the policy's; `learners`
-  // are the policies whose returns say who won.
+  // Counts the games of a rollout, and copies the policy if it is time. `buffers` are the policy's;
+  // `learners` are the policies whose returns say who won.
   void iteration_ended(const PolicyBuffers& buffers, const EndedGames& games,
                        const std::vector<std::size_t>& learners, std::int64_t env_steps,
                        const ProcessGroup& group);

@@ -255,9 +255,8 @@ TEST_F(Refuse, AllProblemsAreNamedNotOnlyTheFirst) {
   EXPECT_EQ(
       refusal("name: chase\nenv: {grid_length: 0, x: 1}\ntrainer: {threads: -1}\npolicy: {a: {gamma: 2}}"),
       "a.yaml:2:20: env.grid_length = 0: must be in (0, 1e4]\n"
-      "a.yaml:2:23: env.x: unknown key; known: reset, reset_pool_size, starts, played_moves, played_by_policy, "
-      "num_taggers, num_runners, "
-      "grid_length, "
+      "a.yaml:2:23: env.x: unknown key; known: reset, reset_pool_size, starts, played_moves, "
+      "played_by_policy, num_taggers, num_runners, grid_length, "
       "tagging_distance, tag_penalty_for_runner, episode_length, use_full_observation, same_spaces\n"
       "a.yaml:3:20: trainer.threads = -1: must be in [0, 1024]\n"
       "a.yaml:4:21: policy.a.gamma = 2: must be in [0, 1]");

@@ -128,7 +128,8 @@ TEST(Pool, CountsGamesOfEachCopy) {
   EXPECT_GT(expected[0][1] + expected[1][1] + expected[2][1] + expected[3][1], 50.0);
 }
 
-// Games of two slots' players end with given returns; then the weights are (1 - w)^3, w = (wins + 1) / (games + 2).
+// Games of two slots' players end with given returns; then the weights are (1 - w)^3, where w is
+// (wins + 1) / (games + 2).
 TEST(Pool, DrawsThoseThatTheLearnerBeatsLeast) {
   const std::string pool = "{runner: [{pool: {size: 3, every: 400, exponent: 3, win_above: 1.5, draw: ";
   const std::map<std::string, std::vector<double>> expected = {
@@ -151,7 +152,8 @@ TEST(Pool, DrawsThoseThatTheLearnerBeatsLeast) {
                      {at::zeros({kSteps, kReplicas}), at::full({kSteps, kReplicas}, 9.0)}};
     who.zero_();
     for (const int steps : {400, 800}) player.iteration_ended(game.trajectory(), games, steps, {});
-    // Five games against the first copy, three of which are won; four against the second, of which one is even.
+    // Five games against the first copy, of which three are won; four against the second, of which one is
+    // even.
     for (int k = 0; k < 9; ++k) {
       who[k][2] = k < 5 ? 2 : 3;  // behind self and the pool itself
       games.length[k][2] = 3;
