@@ -18,7 +18,6 @@ struct WhoPlays {
     return kept > 0 && kept - 1 == seat[agent] ? 0 : game[row] & 0xffff;
   }
   WD_FN bool is_own(std::int64_t row, int agent) const { return player(row, agent) == 0; }
-  WD_FN WhoPlays from(std::int64_t row) const { return {game == nullptr ? nullptr : game + row, seat}; }
 };
 
 }  // namespace wd

@@ -179,19 +179,15 @@ std::vector<std::pair<std::string, double>> Pool::metrics(std::int64_t env_steps
   std::vector<std::pair<std::string, double>> found = {
       {"past_share", past / at(since, S, 1)},
       {"past_oldest", static_cast<double>(env_steps - members_.front().steps)}};
-  for (int age = 0; age < std::min(settings_.size, kActive); ++age) {
-    double wins = 0.0, played = 0.0;
-    const auto n = static_cast<int>(members_.size());
-    const int groups = std::min(settings_.size, kActive);
-    for (int k = 0; k < n; ++k) {  // from the latest one on
-      const int group = settings_.size <= kActive ? k : k * groups / settings_.size;
-      if (group != age) continue;
-      const Member& member = members_[static_cast<std::size_t>(n - 1 - k)];
-      wins += member.slot < 0 ? member.results[0] : at(all, member.slot, 0);
-      played += member.slot < 0 ? member.results[1] : at(all, member.slot, 1);
-    }
-    found.emplace_back(concat("past_win_rate/", age), wins / played);
+  std::vector<double> wins(static_cast<std::size_t>(std::min(settings_.size, kActive))), played(wins.size());
+  for (std::size_t k = 0; k < members_.size(); ++k) {  // from the latest one on
+    const std::size_t group = k * wins.size() / static_cast<std::size_t>(settings_.size);
+    const Member& member = members_[members_.size() - 1 - k];
+    wins[group] += member.slot < 0 ? member.results[0] : at(all, member.slot, 0);
+    played[group] += member.slot < 0 ? member.results[1] : at(all, member.slot, 1);
   }
+  for (std::size_t group = 0; group < wins.size(); ++group)
+    found.emplace_back(concat("past_win_rate/", group), wins[group] / played[group]);
   return found;
 }
 

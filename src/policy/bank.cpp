@@ -125,6 +125,7 @@ Bank::Bank(const PolicyBuffers& buffers, Policy& lead, const PolicySettings& set
   tiles_.first_tile = numbers(sets + 1);
   tiles_.set_of_tile = numbers(capacity);
   tiles_.units_of_tile = numbers(capacity);
+  tiles_.num_tiles = capacity;
   tiles_.index = ints(capacity * tiles_.tile, at::kLong).mutable_data_ptr<std::int64_t>();
   set_of_player_ = at::full({players}, -1, at::TensorOptions(lead_.place).dtype(at::kInt));
   tiles_.set_of_player = set_of_player_.const_data_ptr<std::int32_t>();
@@ -182,9 +183,6 @@ void Bank::add(Policy& policy, int player) {
   set_of_player_[player] = static_cast<int>(sets_.size());
   sets_.push_back(policy.impl_.get());
   tiles_.num_sets = static_cast<int>(sets_.size());
-  const std::int64_t units = tiles_.of_replicas ? std::int64_t{tiles_.num_envs} * tiles_.num_seats
-                                                : std::int64_t{tiles_.num_envs} * tiles_.num_agents;
-  tiles_.num_tiles = units / tiles_.tile + tiles_.num_sets;
   if (!tiled_) return;
   const at::Tensor actor = sets_.back()->model->section(policy.parameters(), 0);
   tiled_->sources[tiles_.num_sets - 1] = reinterpret_cast<std::int64_t>(actor.data_ptr());
