@@ -238,7 +238,7 @@ TEST(Seats, EachActsAsItDoesAlone) {
   }
 }
 
-// Of episodes of 5 steps the first 1 to 3 are drawn, for both policies the same number, and nothing is learned.
+// Of episodes of 5 steps the first 1 to 3 are drawn, as many for both policies, and nothing is learned then.
 TEST(PlayedStarts, AreDrawnMovesThatDoNotCount) {
   for (const bool by_policy : {false, true}) {
     const Experiment setup = setup_with("", {"env.reset=played", "env.played_moves=[1, 3]",
