@@ -1,4 +1,5 @@
-// sequences.h: the rows of a minibatch of sequences, in the order of back-propagation through time.
+// sequences.h: the rows of a minibatch of sequences, in the order of back-propagation through time, and
+// those of a minibatch of a game with turns.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +23,19 @@ struct SequenceArgs {
 
 // Enqueues.
 WD_DECLARE_KERNEL(sequence_steps, SequenceArgs)
+
+// In a game of two agents with turns, of each step the row of who moves, or, if somebody else moves, the
+// other.
+struct TeachingRowsArgs {
+  std::int64_t rows = 0;
+  const std::int64_t* order = nullptr;  // [rows]: step and replica, as t E + e
+  const std::uint8_t* mask = nullptr;   // [T, E, 2]: whether the row teaches
+  const std::uint8_t* waits = nullptr;  // [T, E, 2, choices]: not 0 where the agent waits
+  int choices = 0;
+  std::int64_t* row = nullptr;  // [rows]: 2 (t E + e), or one more
+};
+
+// Enqueues.
+WD_DECLARE_KERNEL(teaching_rows, TeachingRowsArgs)
 
 }  // namespace wd

@@ -2,38 +2,52 @@
 // legal choice, to wait. A win pays 1 to the winner and -1 to the other.
 #include <wd/env.h>
 
-#include <array>
+#include <cstdint>
 
 struct Connect4 {
   static constexpr int kRows = 6, kCols = 7, kCells = kRows * kCols, kWait = kCols;
 
   struct Params {
     int random_plies = 0, script_depth = 4;
+    bool threats = false;
     void describe(auto&& field) {
-      field("random_plies", random_plies, {0, 12}, "stones dropped at random before the game begins");
+      field("random_plies", random_plies, {0, 40},
+            "a game begins after 0 to this many stones dropped at random");
       field("script_depth", script_depth, {1, 8}, "plies that the scripted player looks ahead");
+      field("threats", threats, "players also see where a stone would win at once, and where stones land");
     }
   };
 
-  enum Purpose { kDrop, kStarter = 20 };
+  enum Purpose { kDrop, kStarter = 50 };
 
   struct State {
     wd::Array<int> board;                     // [kCells] from below, row by row: 0 empty, 1 first, 2 second
     wd::PerReplica<int> turn, plies, winner;  // turn: 0 or 1; winner: 0 none yet, 1, 2, or 3: a draw
     wd::PerReplica<int> first_won, second_won, drawn;
+    wd::Array<std::uint32_t> stones;  // [4] the same stones as bits: left and right part, of first and second
 
     void describe(auto&& field) {
       field("board", board, kCells);
       field("turn", turn), field("plies", plies), field("winner", winner);
       field("first_won", first_won), field("second_won", second_won), field("drawn", drawn);
+      field("stones", stones, 4);
     }
   };
 
-  static wd::Spec spec(const Params&) {
-    const std::vector<wd::ObservationPart> observation = {{"own", kCells}, {"other", kCells}, {"turn", 1}};
+  static wd::Spec spec(const Params& p) {
+    std::vector<wd::ObservationPart> observation = {{"own", kCells}, {"other", kCells}, {"turn", 2}};
+    if (p.threats) {
+      observation.push_back({"own_wins", kCells});
+      observation.push_back({"other_wins", kCells});
+      observation.push_back({"lands", kCells});
+    }
     const auto action = wd::ActionSpace::discrete({kCols + 1}, {"column"});
-    const wd::Drawing drawing{
-        .left = -0.5, .bottom = -0.5, .right = kCols - 0.5, .top = kRows - 0.5, .grid = 1.0};
+    const wd::Drawing drawing{.left = -0.5,
+                              .bottom = -0.5,
+                              .right = kCols - 0.5,
+                              .top = kRows - 0.5,
+                              .shapes = {wd::drawing::cells("board", kCols, {"", "first", "second"}).round()},
+                              .grid = 1.0};
     const wd::Role first{
         .name = "first", .count = 1, .observation = observation, .action = action, .action_mask = true};
     wd::Role second = first;
@@ -49,74 +63,101 @@ struct Connect4 {
             .zero_sum_turns = {.wait = kWait}};
   }
 
-  template <typename Board>
-  WD_FN static int height(const Board& board, int col) {
-    int h = 0;
-    while (h < kRows && board[h * kCols + col] != 0) ++h;
-    return h;
+  // Stones as bits, seven to a column, of which the uppermost stays empty: (row, col) is bit 7 col + row.
+  using Bits = std::uint64_t;
+  static constexpr int kLeft = 28;  // bits of the left part, four columns
+  WD_FN static Bits bit(int row, int col) { return Bits{1} << (7 * col + row); }
+  WD_FN static Bits column(int col) { return Bits{0x3f} << (7 * col); }
+  WD_FN static Bits bottom() { return 0x0040810204081; }
+  WD_FN static Bits cells() { return bottom() * 0x3f; }
+  WD_FN static Bits stones_of(const State& s, int who) {
+    return s.stones[2 * who] | static_cast<Bits>(s.stones[2 * who + 1]) << kLeft;
   }
-  // Whether the stone at (row, col) is part of four in a line.
-  template <typename Board>
-  WD_FN static bool wins(const Board& board, int row, int col) {
-    const int who = board[row * kCols + col];
-    for (int d = 0; d < 4; ++d) {
-      const int dr = d == 0 ? 0 : 1, dc = d == 0 ? 1 : d - 2;
-      int count = 1;
-      for (int side = -1; side <= 1; side += 2)
-        for (int k = 1; k < 4; ++k) {
-          const int r = row + side * k * dr, c = col + side * k * dc;
-          if (r < 0 || c < 0 || r >= kRows || c >= kCols || board[r * kCols + c] != who) break;
-          ++count;
-        }
-      if (count >= 4) return true;
+  WD_FN static void set_stones(State& s, int who, Bits b) {
+    s.stones[2 * who] = static_cast<std::uint32_t>(b & ((Bits{1} << kLeft) - 1));
+    s.stones[2 * who + 1] = static_cast<std::uint32_t>(b >> kLeft);
+  }
+  // The empty cell of each column on which a stone comes to lie.
+  WD_FN static Bits landings(Bits taken) { return (taken + bottom()) & cells(); }
+  WD_FN static bool has_four(Bits b) {
+    bool four = false;
+    for (const int d : {1, 6, 7, 8}) {  // up, and to the right: down, level, up
+      const Bits pairs = b & (b >> d);
+      four |= (pairs & (pairs >> 2 * d)) != 0;
     }
-    return false;
+    return four;
   }
-
-  WD_FN static void drop(State& s, int col) {
-    const int row = height(s.board, col), who = s.turn + 1;
-    s.board[row * kCols + col] = who;
-    s.plies = s.plies + 1;
-    if (wins(s.board, row, col))
-      s.winner = who;
-    else if (s.plies == kCells)
-      s.winner = 3;
-    s.turn = 1 - s.turn;
+  // Empty cells that complete four of b.
+  WD_FN static Bits wins_of(Bits b, Bits taken) {
+    Bits wins = (b << 1) & (b << 2) & (b << 3);
+    for (const int d : {6, 7, 8}) {
+      const Bits before = (b << d) & (b << 2 * d), after = (b >> d) & (b >> 2 * d);
+      wins |= before & ((b << 3 * d) | (b >> d));
+      wins |= after & ((b >> 3 * d) | (b << d));
+    }
+    return wins & cells() & ~taken;
+  }
+  WD_FN static int row_of(Bits taken, int col) {
+    int row = 0;
+    while (taken >> (7 * col + row) & 1) ++row;
+    return row;
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(kCells, [&](int c) { s.board[c] = 0; });
     team.once([&] {
-      s.turn = 0;
-      s.plies = 0;
+      Bits own = 0, other = 0;  // of who is on turn
+      int plies = 0;
+      const int most = p.random_plies == 0 ? 0 : random.integer(0, kStarter, p.random_plies + 1);
+      for (int k = 0; k < most; ++k) {
+        const int col = random.integer(0, k, kCols);
+        const Bits stone = landings(own | other) & column(col);
+        if (stone == 0 || has_four(own | stone)) continue;  // a full column, or a game that is over
+        s.board[row_of(own | other, col) * kCols + col] = plies % 2 + 1;
+        const Bits mover = own | stone;
+        own = other;
+        other = mover;
+        ++plies;
+      }
+      s.turn = plies % 2;
+      set_stones(s, s.turn, own);
+      set_stones(s, 1 - s.turn, other);
+      s.plies = plies;
       s.winner = 0;
       s.first_won = 0;
       s.second_won = 0;
       s.drawn = 0;
-      const int plies = random.integer(0, kStarter, p.random_plies + 1);
-      for (int k = 0; k < plies; ++k) {
-        const int col = random.integer(0, k, kCols);
-        const int row = height(s.board, col);
-        if (row == kRows) continue;
-        s.board[row * kCols + col] = s.turn + 1;
-        if (wins(s.board, row, col)) {  // do not begin with a game that is over
-          s.board[row * kCols + col] = 0;
-          continue;
-        }
-        s.plies = s.plies + 1;
-        s.turn = 1 - s.turn;
-      }
+    });
+  }
+
+  // For given starts: the bits, from the board.
+  WD_FN static void derive(auto& team, const Params&, State& s) {
+    team.each(2, [&](int who) {
+      Bits b = 0;
+      for (int row = 0; row < kRows; ++row)
+        for (int col = 0; col < kCols; ++col)
+          if (s.board[row * kCols + col] == who + 1) b |= bit(row, col);
+      set_stones(s, who, b);
     });
   }
 
   WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
     team.once([&] {
       const int who = s.turn, col = a.discrete(who, 0);
-      drop(s, col);
-      if (s.winner == 0) return;
-      if (s.winner < 3) {
-        out.reward(s.winner - 1) = 1.0f;
-        out.reward(2 - s.winner) = -1.0f;
+      const Bits own = stones_of(s, who), taken = own | stones_of(s, 1 - who);
+      const int row = row_of(taken, col);
+      set_stones(s, who, own | bit(row, col));
+      s.board[row * kCols + col] = who + 1;
+      s.plies = s.plies + 1;
+      s.turn = 1 - who;
+      if (has_four(own | bit(row, col))) {
+        s.winner = who + 1;
+        out.reward(who) = 1.0f;
+        out.reward(1 - who) = -1.0f;
+      } else if (s.plies == kCells) {
+        s.winner = 3;
+      } else {
+        return;
       }
       s.first_won = s.winner == 1;
       s.second_won = s.winner == 2;
@@ -125,54 +166,63 @@ struct Connect4 {
     });
   }
 
-  WD_FN static void observe(auto& team, const Params&, const State& s, wd::Observations obs) {
+  WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
+    const Bits first = stones_of(s, 0), second = stones_of(s, 1), taken = first | second;
     team.each_pair(2, kCells, [&](int i, int c) {
-      obs(i, c) = s.board[c] == i + 1 ? 1.0f : 0.0f;
-      obs(i, kCells + c) = s.board[c] == 2 - i ? 1.0f : 0.0f;
+      const int at = 7 * (c % kCols) + c / kCols;
+      obs(i, c) = static_cast<float>((i == 0 ? first : second) >> at & 1);
+      obs(i, kCells + c) = static_cast<float>((i == 0 ? second : first) >> at & 1);
     });
     team.each(2, [&](int i) {
       obs(i, 2 * kCells) = s.turn == i ? 1.0f : 0.0f;
+      obs(i, 2 * kCells + 1) = i == 0 ? 1.0f : 0.0f;
       const auto mask = obs.action_mask(i);
       const bool mine = s.turn == i && s.winner == 0;
-      for (int c = 0; c < kCols; ++c) mask[c] = mine && s.board[(kRows - 1) * kCols + c] == 0;
+      for (int c = 0; c < kCols; ++c) mask[c] = mine && (taken >> (7 * c + kRows - 1) & 1) == 0;
       mask[kWait] = !mine;
+    });
+    if (!p.threats) return;
+    const Bits first_wins = wins_of(first, taken), second_wins = wins_of(second, taken),
+               lands = landings(taken);
+    team.each_pair(2, kCells, [&](int i, int c) {
+      const int at = 7 * (c % kCols) + c / kCols;
+      obs(i, 2 * kCells + 2 + c) = static_cast<float>((i == 0 ? first_wins : second_wins) >> at & 1);
+      obs(i, 3 * kCells + 2 + c) = static_cast<float>((i == 0 ? second_wins : first_wins) >> at & 1);
+      obs(i, 4 * kCells + 2 + c) = static_cast<float>(lands >> at & 1);
     });
   }
 
   // Looks script_depth plies ahead; of equally good moves it takes the one nearest to the middle.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     if (s.turn != agent || s.winner != 0) return action.discrete(0, kWait);
-    std::array<int, kCells> board;
-    for (int c = 0; c < kCells; ++c) board[static_cast<std::size_t>(c)] = s.board[c];
+    const Bits own = stones_of(s, agent), other = stones_of(s, 1 - agent);
     int best = -1, value = -1000;
-    for (const int col : {3, 2, 4, 1, 5, 0, 6}) {
-      const int row = height(board, col);
-      if (row == kRows) continue;
-      board[static_cast<std::size_t>(row * kCols + col)] = agent + 1;
+    for (const int col : kMiddleFirst) {
+      const Bits stone = landings(own | other) & column(col);
+      if (stone == 0) continue;
       const int v =
-          wins(board, row, col) ? 100 : -search(board, 1 - agent, p.script_depth - 1, -1000, -value);
-      board[static_cast<std::size_t>(row * kCols + col)] = 0;
+          has_four(own | stone) ? 100 : -search(other, own | stone, p.script_depth - 1, -1000, -value);
       if (v > value) best = col, value = v;
     }
     action.discrete(0, best);
   }
 
  private:
-  // Value of the position for who is on turn: 100 - plies of a win.
-  static int search(std::array<int, kCells>& board, int who, int depth, int alpha, int beta) {
+  static constexpr int kMiddleFirst[] = {3, 2, 4, 1, 5, 0, 6};
+
+  // Value of the position for who is on turn, with these stones: 100 less the plies to a win.
+  static int search(Bits own, Bits other, int depth, int alpha, int beta) {
     if (depth == 0) return 0;
-    bool any = false;
-    for (const int col : {3, 2, 4, 1, 5, 0, 6}) {
-      const int row = height(board, col);
-      if (row == kRows) continue;
-      any = true;
-      board[static_cast<std::size_t>(row * kCols + col)] = who + 1;
-      int v = wins(board, row, col) ? 100 : -search(board, 1 - who, depth - 1, -beta, -alpha);
-      board[static_cast<std::size_t>(row * kCols + col)] = 0;
+    const Bits lands = landings(own | other);
+    if (lands == 0) return 0;
+    for (const int col : kMiddleFirst) {
+      const Bits stone = lands & column(col);
+      if (stone == 0) continue;
+      int v = has_four(own | stone) ? 100 : -search(other, own | stone, depth - 1, -beta, -alpha);
       v = v > 0 ? v - 1 : v < 0 ? v + 1 : 0;
       if (v > alpha) alpha = v;
-      if (alpha >= beta) return alpha;
+      if (alpha >= beta) break;
     }
-    return any ? alpha : 0;
+    return alpha;
   }
 };

@@ -32,7 +32,7 @@ struct Quantity {
 // per agent. Otherwise it is drawn in a neutral color: once per value of its arrays (wd::Array), or once if
 // it has none. Lengths are in world units, angles in radians, counterclockwise from the x axis.
 struct Shape {
-  enum class Kind { kCircle, kRectangle, kLine };
+  enum class Kind { kCircle, kRectangle, kLine, kCells };
 
   // A circle with a mark in the direction of the angle.
   Shape facing(Quantity direction) && {
@@ -51,16 +51,25 @@ struct Shape {
     return std::move(*this);
   }
 
+  // Of cells: discs, as the stones of a board, in place of squares.
+  Shape round() && {
+    discs = true;
+    return std::move(*this);
+  }
+
   std::array<const Quantity*, 5> quantities() const { return {&x, &y, &width, &height, &angle}; }
 
   Kind kind;
-  Quantity x, y;
+  Quantity x, y;    // of cells: x is the array
   Quantity width;   // of a circle: its radius; of a line: its length
   Quantity height;  // of a rectangle
   Quantity angle;
   bool faces = false;
   std::string role = {};  // empty: all
   int objects = -1;       // -1: agents, or the values of arrays
+  int columns = 0;        // of cells
+  std::vector<std::string> colors = {};
+  bool discs = false;
 };
 
 inline Shape circle(Quantity x, Quantity y, Quantity radius) {
@@ -74,6 +83,17 @@ inline Shape rectangle(Quantity x, Quantity y, Quantity width, Quantity height, 
 // From (x, y) over `length` in the direction of the angle.
 inline Shape line(Quantity x, Quantity y, Quantity length, Quantity angle) {
   return {Shape::Kind::kLine, std::move(x), std::move(y), std::move(length), 0.0, std::move(angle)};
+}
+
+// An array as a board: its value i is the square of side 1 around (i % columns, i / columns), so that the
+// first row lies at the bottom. A value v, rounded, has the color colors[v]: "" (not drawn), a role's name
+// (the color of its agents), "gray", or "#rrggbb". Values without a color are gray.
+//   cells("wall", p.size, {"", "gray"})    cells("board", 7, {"", "first", "second"}).round()
+inline Shape cells(std::string array, int columns, std::vector<std::string> colors) {
+  Shape shape{Shape::Kind::kCells, Quantity(std::move(array)), 0.0, 1.0, 1.0, 0.0};
+  shape.columns = columns;
+  shape.colors = std::move(colors);
+  return shape;
 }
 
 // The graph of the function from left to right, as this many lines.

@@ -58,7 +58,8 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
       epochs_(settings.traits().epochs),
       minibatches_(std::make_unique<Minibatches>(
           buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.traits().minibatches, group_.rank(),
-          policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.traits().row_limit))),
+          policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.traits().row_limit),
+          Minibatches::wait_of(trajectory_.spec(), buffers_, settings.traits()))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
                          buffers_.value.options().dtype(at::kDouble))),
       epoch_start_(at::zeros({static_cast<std::int64_t>(learned_.sums().size())},

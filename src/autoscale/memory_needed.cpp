@@ -263,6 +263,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     const std::int64_t share = shape.share(config.policies[p].algorithm->traits().row_limit);
     const std::int64_t together = shape.steps_together;
     const double units = std::ceil(static_cast<double>(share) * replicas / minibatches);
+    const double part =
+        Minibatches::part_of_rows(environment.spec(), layouts[p], config.policies[p].algorithm->traits());
     for (const BufferField& field : buffer_fields()) {
       const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
@@ -270,7 +272,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
       if (field.in_batch(layouts[p]) &&
           Minibatches::gathers(minibatches, model.state_size() > 0, share, shape.share(0)))
         needed.minibatches +=
-            bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
+            bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together) * part;
     }
     needed.networks +=
         network_bytes(layouts[p], config.policies[p], trainer.precision, trainer.precision, true);

@@ -55,4 +55,10 @@ nlohmann::json parse_written_json(std::string_view text) {
   }
 }
 
+std::string inside_script(std::string json) {
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6)
+    json.replace(at, 1, "\\u003c");
+  return json;
+}
+
 }  // namespace wd

@@ -43,4 +43,7 @@ std::string dump(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// JSON for a script element of a page, which a "</script>" inside of a name must not end.
+std::string inside_script(std::string json);
+
 }  // namespace wd

@@ -26,11 +26,8 @@ double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, uns
 }
 
 // Bytes of one step of one replica that an epoch reads or writes. A copy is written and read again.
-double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, const PolicySettings& settings,
-                  const TrainingShape& shape) {
-  const bool copied =
-      Minibatches::gathers(settings.algorithm->traits().minibatches, settings.model.state_size() > 0,
-                           shape.share(settings.algorithm->traits().row_limit), shape.share(0));
+double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, const TrainingShape& shape,
+                  bool copied) {
   if (!copied) return row_bytes(trajectory, buffers, BufferField::kLoss);
   double sum = 0.0;
   for (const BufferField& field : buffer_fields())
@@ -103,11 +100,13 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
                               .rollout_steps = trajectory.steps(),
                               .steps_together = settings.model.steps_together(trajectory.steps()),
                               .num_agents = b.num_agents};
+    const AlgorithmTraits traits = settings.algorithm->traits();
+    const std::int64_t share = shape.share(traits.row_limit), all = shape.share(0);
+    const bool copied = Minibatches::gathers(traits.minibatches, b.state_size > 0, share, all);
     // An epoch has a part of the rows.
-    const double epochs = settings.algorithm->traits().epochs *
-                          static_cast<double>(shape.share(settings.algorithm->traits().row_limit)) /
-                          static_cast<double>(shape.share(0));
-    work.bytes += epochs * loss_bytes(trajectory, b, settings, shape);
+    double epochs = traits.epochs * static_cast<double>(share) / static_cast<double>(all);
+    if (copied) epochs *= Minibatches::part_of_rows(trajectory.spec(), b, traits);
+    work.bytes += epochs * loss_bytes(trajectory, b, shape, copied);
     work.bytes += activation_bytes(b, settings);
     for (const auto& network : networks(b, settings)) {
       const double forward = keeps_activations(b, settings) ? 0.0 : network->forward_flop();

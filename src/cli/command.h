@@ -39,6 +39,7 @@ std::span<const OptionInfo> program_options();
 int train(const CommandLine& line);
 int eval(const CommandLine& line);
 int play(const CommandLine& line);
+int league(const CommandLine& line);
 int record(const CommandLine& line);
 int create(const CommandLine& line);  // `new`
 int bench(const CommandLine& line);

@@ -120,6 +120,14 @@ void MatchOptions::add_to(Arguments& arguments) {
                  "RUN|CHECKPOINT");
   arguments.option("-r,--run", option_, "RUN|CHECKPOINT", "the same");
   arguments.option("--pretrained", pretrained, "ENV", "policies of this environment that come with wd");
+  arguments.repeatable(
+      "--policy", policies_, "NAME=PLAYER",
+      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, "
+      "a checkpoint; may be repeated");
+  add_how(arguments);
+}
+
+void MatchOptions::add_how(Arguments& arguments) {
   arguments.flag("--greedy", greedy_, "trained players take their most likely action");
   arguments.number("--seed", seed_, TrainerSettings::kSeeds, "INT",
                    "seed of the episodes, different from all of training (1)");
@@ -127,10 +135,6 @@ void MatchOptions::add_to(Arguments& arguments) {
       "--starts", starts_, "training | fresh",
       "start states of episodes; default: those of training if env.reset is fixed, pool or given, else "
       "fresh ones");
-  arguments.repeatable(
-      "--policy", policies_, "NAME=PLAYER",
-      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, "
-      "a checkpoint; may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("-e,--env", env_, "PATH.cu", kSourceHelp);
@@ -198,10 +202,10 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vec
   return matches_against(match(setup, sides), on_all_sides("--opponent ", opponent, setup, sides));
 }
 
-Match MatchOptions::beside(const Experiment& setup, const std::vector<GameSide>& sides,
-                           const std::string& player) const {
+Match MatchOptions::with(const Experiment& setup, const std::vector<GameSide>& sides,
+                         const std::string& option, const std::string& player) const {
   Match other = match(setup, sides);
-  other.players = on_all_sides("--beside ", player, setup, sides);
+  other.players = on_all_sides(option, player, setup, sides);
   return other;
 }
 

@@ -13,6 +13,8 @@ namespace wd::cli {
 class MatchOptions {
  public:
   void add_to(Arguments& arguments);
+  // Those that do not say who plays.
+  void add_how(Arguments& arguments);
   // Sets `run`. Throws UsageError that names the command.
   void need_run(const std::string& command);
   // The run, on the device that the options choose.
@@ -25,8 +27,9 @@ class MatchOptions {
   std::vector<Match> against(const Experiment& setup, const std::vector<GameSide>& sides,
                              const std::string& opponent) const;
 
-  // The match with this player on all sides. Throws UsageError.
-  Match beside(const Experiment& setup, const std::vector<GameSide>& sides, const std::string& player) const;
+  // The match with this player on all sides; `option` is named in errors. Throws UsageError.
+  Match with(const Experiment& setup, const std::vector<GameSide>& sides, const std::string& option,
+             const std::string& player) const;
 
   std::string run;
   std::string pretrained;  // the environment whose policies come with wd; empty: a run of the user

@@ -46,7 +46,8 @@ void record(const Experiment& setup, const PlayOptions& options, Rollout& rollou
                                    ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
                                    : options.match.against(setup, evaluator.sides(), options.opponent);
   rollout.beside = !options.beside.empty();
-  if (rollout.beside) matches.push_back(options.match.beside(setup, evaluator.sides(), options.beside));
+  if (rollout.beside)
+    matches.push_back(options.match.with(setup, evaluator.sides(), "--beside ", options.beside));
   for (Match match : matches) {
     match.episodes = options.episodes;
     match.first_replica = static_cast<std::uint32_t>(options.replica);

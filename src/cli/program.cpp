@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"train", "train policies in an environment (the command may be left out)", train},
     {"eval", "play fresh episodes with a run's policies: returns and statistics", eval},
     {"play", "record episodes, and write a page that shows them in a browser", play},
+    {"league", "play runs against each other, and rate them", league},
     {"record", "write the transitions of play to files, to learn from", record},
     {"report", "write a page about one or several runs: curves, returns with intervals, settings",
      report_runs},

@@ -116,6 +116,7 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
     for (std::size_t k = 0; k < K; ++k)
       running.statistics.push_back(statistics.const_data_ptr<float>()[e * K + k]);
     episodes.push_back(std::exchange(running, {0, std::vector<double>(sides_.size()), {}}));
+    episodes.back().replica = static_cast<int>(e);
     --played.remaining[e];
     if (!given_up) continue;
     episodes.back().returns.assign(sides_.size(), std::nan(""));

@@ -51,6 +51,7 @@ struct Episode {
   int length = 0;
   std::vector<double> returns;     // by side: sum over steps of the mean reward of its agents
   std::vector<double> statistics;  // as Spec::statistics; for a role's field, the mean over its agents
+  int replica = 0;                 // of the match, that played it
 };
 
 // The mean of a number over all episodes, and its interval.

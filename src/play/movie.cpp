@@ -143,7 +143,31 @@ class Painter {
       case drawing::Shape::Kind::kLine:
         ray(width, 4.0);
         break;
+      case drawing::Shape::Kind::kCells:
+        paint_cell(shape, frame, static_cast<int>(i));
+        break;
     }
+  }
+
+  void paint_cell(const drawing::Shape& shape, int frame, int i) {
+    const double number = std::round(value(shape.x, frame, static_cast<std::size_t>(i)));
+    const bool named = number >= 0.0 && number < static_cast<double>(shape.colors.size());
+    const std::string name = named ? shape.colors[static_cast<std::size_t>(number)] : "gray";
+    if (name.empty()) return;
+    Color color = kScenery;
+    if (name.starts_with('#')) {
+      const unsigned long rgb = std::stoul(name.substr(1), nullptr, 16);
+      const auto byte = [&](int shift) { return static_cast<std::uint8_t>(rgb >> shift & 0xff); };
+      color = {byte(16), byte(8), byte(0)};
+    } else if (const auto role = std::ranges::find(spec_.roles, name, &Role::name);
+               role != spec_.roles.end()) {
+      color = kRoles[static_cast<std::size_t>(role - spec_.roles.begin()) % std::size(kRoles)];
+    }
+    const double center_x = x(i % shape.columns), center_y = y(i / shape.columns);
+    if (shape.discs)
+      canvas_.circle(center_x, center_y, 0.4 * scale_, color);
+    else
+      canvas_.rectangle(center_x, center_y, scale_, scale_, 0.0, color);
   }
 
   void paint_trails(const drawing::Shape& shape, int frame) {

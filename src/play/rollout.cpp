@@ -35,7 +35,8 @@ Json quantity_json(const drawing::Quantity& quantity) {
 }
 
 Json drawing_json(const Drawing& drawing) {
-  static constexpr const char* kKinds[] = {"circle", "rectangle", "line"};  // in the order of Shape::Kind
+  static constexpr const char* kKinds[] = {"circle", "rectangle", "line",
+                                           "cells"};  // in the order of Shape::Kind
   Json shapes = Json::array();
   for (const drawing::Shape& shape : drawing.shapes) {
     shapes.push_back({{"kind", kKinds[static_cast<std::size_t>(shape.kind)]},
@@ -47,6 +48,10 @@ Json drawing_json(const Drawing& drawing) {
                       {"faces", shape.faces},
                       {"role", shape.role},
                       {"objects", shape.objects}});
+    if (shape.kind != drawing::Shape::Kind::kCells) continue;
+    shapes.back()["columns"] = shape.columns;
+    shapes.back()["colors"] = shape.colors;
+    shapes.back()["discs"] = shape.discs;
   }
   return {{"left", drawing.left}, {"bottom", drawing.bottom}, {"right", drawing.right},
           {"top", drawing.top},   {"grid", drawing.grid},     {"shapes", shapes}};
@@ -120,13 +125,6 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
     json["failure"]["message"] = rollout.failure->message;
     json["failure"]["agent"] = rollout.failure->agent < 0 ? Json() : Json(rollout.failure->agent);
   }
-  return json;
-}
-
-// Text for a script element, which a "</script>" inside of a name must not end.
-std::string inside_script(std::string json) {
-  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6)
-    json.replace(at, 1, "\\u003c");
   return json;
 }
 

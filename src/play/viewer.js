@@ -193,7 +193,24 @@ function between(episode, q, f, i, jump) {
   return Math.abs(b - a) > jump ? a : a + (f - low) * (b - a);  // a wrapped position jumps
 }
 
-function drawShape(c, {episode, toPixels}, shape, f, i, color) {
+function drawCell(c, {episode, toPixels}, shape, f, i) {
+  const name = shape.colors[Math.round(valueOf(episode, shape.x, Math.floor(f), i))] ?? 'gray';
+  if (name === '') return;
+  c.fillStyle =
+      name[0] === '#' ? name : rollout.roles.find(role => role.name === name)?.color ?? css('--soft');
+  const x = toPixels.x(i % shape.columns), y = toPixels.y(Math.floor(i / shape.columns)),
+        side = toPixels.scale;
+  c.beginPath();
+  if (shape.discs)
+    c.arc(x, y, 0.4 * side, 0, 2 * Math.PI);
+  else
+    c.rect(x - side / 2, y - side / 2, side, side);
+  c.fill();
+}
+
+function drawShape(c, pane, shape, f, i, color) {
+  if (shape.kind === 'cells') return drawCell(c, pane, shape, f, i);
+  const {episode, toPixels} = pane;
   const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom),
         now = (q, jump) => between(episode, q, f, i, jump);
   const x = toPixels.x(now(shape.x, size / 3)), y = toPixels.y(now(shape.y, size / 3));

@@ -228,6 +228,27 @@ std::string shape_fault(const drawing::Shape& shape, const StateLayout& layout) 
   return "";
 }
 
+// Whether cells show an array of whole rows, and each color is one.
+std::string cells_fault(const drawing::Shape& shape, const StateLayout& layout,
+                        const std::set<std::string>& roles) {
+  if (shape.kind != drawing::Shape::Kind::kCells) return "";
+  const std::string& name = shape.x.field;
+  const auto field = std::ranges::find(layout.fields, name, &StateField::name);
+  if (field == layout.fields.end() || !field->array)
+    return concat("the drawing shows cells of '", name, "', which is not an array (wd::Array)");
+  if (shape.columns < 1 || field->count % shape.columns != 0)
+    return concat("the drawing shows cells of '", name, "' in ", shape.columns,
+                  " columns, which do not divide ", field->count, " values");
+  for (const std::string& color : shape.colors) {
+    const bool number = color.size() == 7 && color[0] == '#' &&
+                        color.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
+    if (!color.empty() && color != "gray" && !roles.contains(color) && !number)
+      return concat("the drawing shows cells of '", name, "' in the color '", color,
+                    "', which is no role, gray or #rrggbb");
+  }
+  return "";
+}
+
 std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std::set<std::string>& roles) {
   const Drawing& drawing = spec.drawing;
   if (drawing.shapes.empty()) return "";
@@ -238,6 +259,7 @@ std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std
     if (!shape.role.empty() && !roles.contains(shape.role))
       return concat("a shape is of role '", shape.role, "', which does not exist");
     if (std::string fault = shape_fault(shape, layout); !fault.empty()) return fault;
+    if (std::string fault = cells_fault(shape, layout, roles); !fault.empty()) return fault;
   }
   return "";
 }

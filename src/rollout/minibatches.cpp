@@ -27,8 +27,8 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
 }
 
 Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank,
-                         Sequences sequences, std::int64_t share)
-    : buffers_(buffers), sequences_(sequences), length_(std::max(sequences.length, 1)) {
+                         Sequences sequences, std::int64_t share, int wait)
+    : buffers_(buffers), sequences_(sequences), length_(std::max(sequences.length, 1)), wait_(wait) {
   WD_CHECK(steps % length_ == 0, "a rollout of ", steps, " steps is not a multiple of ", length_);
   const std::int64_t all = steps / length_;
   assignment_.steps = static_cast<int>(all);
@@ -45,11 +45,13 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
     steps_ = at::zeros({max_units * length_}, order_.options());
     first_ = at::zeros({max_units}, order_.options());
   }
+  if (wait_ >= 0) row_ = at::zeros({max_units}, order_.options());
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& tensor = field.of(buffers);
     if (!field.in_batch(buffers) || !tensor.defined()) continue;
     std::vector<std::int64_t> shape = tensor.sizes().vec();
     shape.erase(shape.begin());
+    if (wait_ >= 0) shape[1] = 1;
     shape[0] = field.of_sequence ? max_units : max_units * length_;
     field.in(gathered_) = at::empty(shape, tensor.options());
   }
@@ -85,6 +87,13 @@ Batch Minibatches::gather(int m) {
     rows.index = steps;
     sequences.index = first;
   }
+  if (wait_ >= 0) {
+    auto* const row = row_.mutable_data_ptr<std::int64_t>();
+    teaching_rows(queue, {units, rows.index, buffers_.mask.const_data_ptr<std::uint8_t>(),
+                          buffers_.action_mask.const_data_ptr<std::uint8_t>() + wait_,
+                          static_cast<int>(buffers_.action_space.choices()), row});
+    rows.index = row;
+  }
   Batch batch;
   batch.sequences = sequences_;
   for (const BufferField& field : buffer_fields()) {
@@ -99,6 +108,13 @@ Batch Minibatches::gather(int m) {
   wd::gather(queue, rows);
   if (sequences.num_arrays > 0) wd::gather(queue, sequences);
   return batch;
+}
+
+int Minibatches::wait_of(const Spec& spec, const PolicyLayout& policy, const AlgorithmTraits& traits) {
+  const ZeroSumTurns& turns = spec.zero_sum_turns;
+  const bool is_plain = !policy.as_table() && policy.streams.empty() && policy.state_size == 0 &&
+                        traits.mixer.kind == Mixer::kNone;
+  return turns.are_declared() && policy.num_agents == 2 && is_plain ? turns.wait : -1;
 }
 
 }  // namespace wd

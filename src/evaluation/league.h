@@ -1,0 +1,41 @@
+// league.h: players of a game with two sides, each against each other, on both seats.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/evaluation/evaluator.h"
+#include "src/evaluation/rating.h"
+
+namespace wd {
+
+struct League {
+  struct Member {
+    std::string name;
+    std::vector<FoundPlayer> players;  // by side
+  };
+  struct Standing {
+    double wins = 0.0, draws = 0.0, losses = 0.0;
+
+    double games() const { return wins + draws + losses; }
+    double score() const { return (wins + draws / 2.0) / games(); }
+  };
+
+  std::vector<Member> members;
+  // Whether each game has a result, since what one side gets the other one loses. Otherwise two games from
+  // one start, in which the players change seats, are one: who got more in both together has won it.
+  bool by_game = true;
+  bool repeats = false;  // every match was one game, again and again
+  std::vector<SeatedGames>
+      results;  // of each pair; by_game: twice, once with each of the two on the first seat
+  Ratings ratings;
+
+  Standing of(std::size_t member) const;
+  Standing between(std::size_t member, std::size_t other) const;
+};
+
+// Plays `match` with each pair of members, half of its episodes with each of them on the first seat, from the
+// same starts. Throws UsageError if the game has not two sides, or does not end.
+League play_league(Evaluator& evaluator, const Spec& spec, std::vector<League::Member> members, Match match);
+
+}  // namespace wd
