@@ -59,5 +59,48 @@ TEST(Turns, TheTargetOfWhoWaitsIsMinusThatOfWhoMoves) {
   }
 }
 
+// Half of the rows of such a game wait, and their targets are those of the others with another sign.
+TEST(Turns, MinibatchesHoldOneRowOfEachStep) {
+  Spec spec = spec_of(ActionSpace::discrete({4}), true);
+  spec.roles[0].name = "first";
+  spec.roles[0].count = 1;
+  spec.roles.push_back(spec.roles[0]);
+  spec.roles[1].name = "second";
+  spec.time_limit = kSteps;
+  spec.zero_sum_turns = {.wait = kWait};
+  Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0, 0}), kSteps, kEnvs});
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  Draws draws(9);
+  const RolloutArrays rollout = random_turns(draws, kSteps, kEnvs, kSteps);
+  fill(buffers.action_mask, rollout.legal);
+  buffers.mask.fill_(1);
+  buffers.mask.select(2, 0).slice(0, 0, kSteps / 2).zero_();  // somebody else plays first in these
+  buffers.target.copy_(at::arange(buffers.target.numel()).view(buffers.target.sizes()));
+  const at::Tensor waits = buffers.action_mask.select(3, kWait).ne(0), learns = buffers.mask.ne(0);
+  const at::Tensor moves = waits.logical_not().logical_and(learns);
+  const at::Tensor alone = moves.any(2, true).logical_not().logical_and(learns);
+  const at::Tensor wanted = buffers.target.masked_select(moves.logical_or(alone));
+  ASSERT_EQ(wanted.numel(), kSteps * kEnvs);
+
+  const AlgorithmTraits ppo = AlgorithmChoice::named("PPO")->traits();
+  const int wait = Minibatches::wait_of(spec, buffers, ppo);
+  EXPECT_EQ(wait, kWait);
+  Minibatches minibatches(buffers, kSteps, kEnvs, 3, 0, {}, 0, wait);
+  minibatches.shuffle(kSeed, nullptr, 0);
+  std::vector<at::Tensor> seen;
+  for (int m = 0; m < 3; ++m) {
+    const Batch batch = minibatches.gather(m);
+    EXPECT_EQ(batch.observation.size(0), batch.mask.size(0));
+    EXPECT_EQ(batch.action_mask.size(0), batch.mask.size(0));
+    EXPECT_TRUE(batch.mask.ne(0).all().item<bool>());
+    seen.push_back(batch.target.clone());
+  }
+  EXPECT_TRUE(at::equal(std::get<0>(at::cat(seen).sort()), wanted));
+
+  EXPECT_EQ(Minibatches::wait_of(spec, buffers, AlgorithmChoice::named("PQN-VDN")->traits()), -1);
+  spec.zero_sum_turns = {};
+  EXPECT_EQ(Minibatches::wait_of(spec, buffers, ppo), -1);
+}
+
 }  // namespace
 }  // namespace wd

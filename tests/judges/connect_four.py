@@ -6,14 +6,21 @@ python tests/judges/connect_four.py RUN... [--positions FILE] [--policy NAME]
 import argparse
 import csv
 import ctypes
+import json
 import os
 import pathlib
+import subprocess
 import sys
 from typing import NamedTuple
 
 import numpy
 
-GAME = pathlib.Path(__file__).parents[2] / "examples" / "connect4" / "connect4.cu"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(os.path.join(os.environ.get("WD_BUILD_DIR", ROOT / "build"), "python"))
+
+import wdtrain  # noqa: E402
+
+GAME = ROOT / "examples" / "connect4" / "connect4.cu"
 POSITIONS = pathlib.Path(__file__).with_name("connect_four_positions.csv")
 COLUMNS, FULL = 7, 100  # FULL: the value of a column that is full
 
@@ -31,9 +38,11 @@ def positions(path=POSITIONS):
 
 
 class Solver:
-    """connect_four_solver.cpp, as a library."""
+    """connect_four_solver.cpp, compiled into a folder."""
 
-    def __init__(self, library):
+    def __init__(self, folder):
+        source, library = pathlib.Path(__file__).with_name("connect_four_solver.cpp"), pathlib.Path(folder) / "solver.so"
+        subprocess.run(["c++", "-std=c++20", "-O3", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library, source], check=True)
         self.library = ctypes.CDLL(os.fspath(library))
         self.library.connect_four_positions.restype = ctypes.c_int64
         self.library.connect_four_values.restype = ctypes.c_bool
@@ -56,8 +65,6 @@ def is_mistake(position, column):
 
 def observed(where, **params):
     """Rows and masks of who is on turn in each position, from the game itself."""
-    import wdtrain
-
     env = wdtrain.make(os.fspath(GAME), num_envs=len(where), device="cpu", arrays="numpy", random_plies=0, **params)
     seen, info = env.reset()
     roles = list(env.roles)
@@ -73,9 +80,7 @@ def observed(where, **params):
             if ply < len(position.moves):
                 actions[side][e] = int(position.moves[ply])
                 assert legal[actions[side][e]], f"{position.moves}: move {ply} is illegal"
-            elif ply > len(position.moves):
-                actions = {role: a for role, a in actions.items()}
-            if ply >= len(position.moves):  # this game is not looked at any more
+            else:  # this game is not looked at any more
                 for role in roles:
                     actions[role][e] = int(numpy.argmax(info["action_mask"][role][e, 0]))
         seen, _, _, _, info = env.step(actions)
@@ -103,22 +108,23 @@ def probabilities_of(run, rows, masks, policy=None):
 
 
 def main():
-    import wdtrain
-
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("runs", nargs="+")
     arguments.add_argument("--positions", default=POSITIONS)
     arguments.add_argument("--policy", help="NAME, or NAME.average")
+    arguments.add_argument("--json", action="store_true", help="of one run, in percent: {class: {greedy, drawn}}")
     given = arguments.parse_args()
-    where = positions(given.positions)
-    seen = {}
+    where, seen = positions(given.positions), {}
     for folder in given.runs:
         run = wdtrain.Run(folder)
-        params = {k: v for k, v in run.config["env"].items() if k == "threats"}
-        if str(params) not in seen:
-            seen[str(params)] = observed(where, **params)
-        found = mistakes(probabilities_of(run, *seen[str(params)], given.policy), where)
-        print(folder, ", ".join(f"{of} {100 * g:.1f} ({100 * d:.1f})" for of, (g, d) in found.items()), flush=True)
+        threats = run.config["env"].get("threats", False)
+        if threats not in seen:
+            seen[threats] = observed(where, threats=threats)
+        found = mistakes(probabilities_of(run, *seen[threats], given.policy), where)
+        if given.json:
+            print(json.dumps({of: {"greedy": 100 * greedy, "drawn": 100 * drawn} for of, (greedy, drawn) in found.items()}))
+        else:
+            print(folder, ", ".join(f"{of} {100 * g:.1f} ({100 * d:.1f})" for of, (g, d) in found.items()), flush=True)
 
 
 if __name__ == "__main__":

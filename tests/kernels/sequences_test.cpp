@@ -42,5 +42,16 @@ TEST(Sequences, OfOneStepAreTheOrderItself) {
   EXPECT_EQ(steps_of({5, 2, 9}, 1, 2, 10), (std::vector<std::int64_t>{5, 2, 9}));
 }
 
+TEST(TeachingRows, AreThoseOfWhoMovesOrElseTheOther) {
+  // Steps with two agents and two choices, of which the second one is to wait: the first agent moves, the
+  // second one does; the first moves, but somebody else plays it; and the same of the second; nobody learns.
+  const std::vector<std::uint8_t> legal = {1, 0, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0};
+  const std::vector<std::uint8_t> mask = {1, 1, 1, 1, 0, 1, 1, 0, 0, 0};
+  const std::vector<std::int64_t> order = {4, 2, 3, 0, 1};
+  std::vector<std::int64_t> row(order.size(), -1);
+  teaching_rows({}, {5, order.data(), mask.data(), legal.data() + 1, 2, row.data()});
+  EXPECT_EQ(row, (std::vector<std::int64_t>{8, 5, 6, 0, 3}));
+}
+
 }  // namespace
 }  // namespace wd

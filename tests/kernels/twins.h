@@ -817,6 +817,31 @@ void twins_of_sequences() {
   }
 }
 
+template <typename Memory>
+std::vector<std::int64_t> run_teaching_rows(Memory memory, const std::vector<std::int64_t>& order,
+                                            const std::vector<std::uint8_t>& mask,
+                                            const std::vector<std::uint8_t>& legal, int choices) {
+  TeachingRowsArgs args{static_cast<std::int64_t>(order.size()), memory.put(order), memory.put(mask),
+                        memory.put(legal) + 1, choices};
+  args.row = memory.template make<std::int64_t>(order.size());
+  teaching_rows(memory.queue(), args);
+  return memory.get(args.row, order.size());
+}
+
+template <typename Memory>
+void twins_of_teaching_rows() {
+  Draws draws(15);
+  for (const int rows : kTwinSizes) {
+    std::vector<std::int64_t> order;
+    std::vector<std::uint8_t> mask(400), legal(1200);
+    for (int i = 0; i < rows; ++i) order.push_back(draws.below(200));
+    for (std::uint8_t& each : mask) each = static_cast<std::uint8_t>(draws.below(2));
+    for (std::uint8_t& each : legal) each = static_cast<std::uint8_t>(draws.below(2));
+    EXPECT_EQ(run_teaching_rows(Memory(), order, mask, legal, 3),
+              run_teaching_rows(HostMemory(), order, mask, legal, 3));
+  }
+}
+
 struct Twins {
   const char* name;
   void (*compare)();
@@ -845,6 +870,7 @@ std::vector<Twins> all_twins() {
       {"Evidence", twins_of_evidence<Memory>},
       {"AssignMinibatches", twins_of_assign_minibatches<Memory>},
       {"Sequences", twins_of_sequences<Memory>},
+      {"TeachingRows", twins_of_teaching_rows<Memory>},
       {"Replay", twins_of_replay<Memory>},
       {"Td", twins_of_td<Memory>},
       {"Actor", twins_of_actor<Memory>},

@@ -18,6 +18,7 @@ Keys of a row:
 
     name, environment, algorithm     for the table
     config                           what is trained; or instead
+    file                             beside config: the source of an environment that is none of wd's
     program                          the program of build/ that has the environment, which is trained with the defaults of
                                      the algorithm and nothing else but what `set` says
     set                              further settings, as of --set
@@ -26,6 +27,8 @@ Keys of a row:
         eval                         arguments of `wdtrain eval RUN`, and
         value                        the number in what it prints with --json, as returns.cart.mean; or instead of both
         metric                       a name in the last line of metrics.jsonl that has it, as cart/recent_return
+        script                       or: a script of Python and its arguments, which judges RUN and prints JSON, and
+        value                        the number in it
         at_least, or at_most         the target, which the median over the seeds must meet
         source                       whose target it is
     curve                            metric that is drawn, or a list of those that are drawn in one picture
@@ -85,9 +88,16 @@ def lines_with(run, metric):
     return [(row["env_steps"], row[metric]) for row in rows if row.get(metric) is not None]
 
 
-def judge(row, run, judged):
+def judge(row, run, judged, answers):
+    """answers: what the scripts have said of this run."""
     if "metric" in judged:
         return float(lines_with(run, judged["metric"])[-1][1])
+    if "script" in judged:
+        script, *arguments = judged["script"]
+        key = tuple(judged["script"])
+        if key not in answers:
+            answers[key] = json.loads(subprocess.run([sys.executable, ROOT / script, run, *arguments, "--json"], check=True, text=True, capture_output=True).stdout)
+        return number_at(answers[key], judged["value"])
     done = wdtrain(row, "eval", run, *judged["eval"], "--threads", 1, "--json", capture_output=True)
     return number_at(json.loads(done.stdout), judged["value"])
 
@@ -98,10 +108,13 @@ def train(row, seed, folder, device):
     settings = [argument for setting in row.get("set", []) for argument in ("--set", setting)]
     began = time.monotonic()
     what = ["--config", ROOT / row["config"]] if "config" in row else ["--env", row["environment"]]
+    if "file" in row:
+        what += ["--env", ROOT / row["file"]]
     wdtrain(row, *what, "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", device)
     seconds = time.monotonic() - began
     summary = json.loads((run / "summary.json").read_text())
-    values = [judge(row, run, judged) for judged in row["judged"]]
+    answers = {}
+    values = [judge(row, run, judged, answers) for judged in row["judged"]]
     return {"env_steps": summary["env_steps"], "seconds": round(seconds, 1), "values": values,
             "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"] if device == "cpu" else ", ".join(summary["hardware"]["gpus"])}, [lines_with(run, name) for name in curves_of(row)]
 
