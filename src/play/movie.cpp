@@ -182,6 +182,7 @@ class Painter {
     for (std::size_t a = 0; a < agents_.size(); ++a) {
       if (!is_shown(shape, a, frame)) continue;
       for (int f = first; f < frame; ++f) {
+        if (!is_in_game(a, f)) continue;
         const double x0 = x(value(shape.x, f, a)), x1 = x(value(shape.x, f + 1, a));
         const double y0 = y(value(shape.y, f, a)), y1 = y(value(shape.y, f + 1, a));
         if (std::abs(x1 - x0) < jump && std::abs(y1 - y0) < jump)

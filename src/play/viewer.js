@@ -256,6 +256,7 @@ function drawTrails(c, {episode, toPixels}, shape, f) {
     if (!inGame(episode, agent, Math.floor(f))) continue;
     c.strokeStyle = agent.role.color;
     for (let m = first; m < Math.floor(f); ++m) {
+      if (!inGame(episode, agent, m)) continue;
       const [x, y] = [shape.x, shape.y].map(q => [0, 1].map(k => valueOf(episode, q, m + k, agent.id)));
       if (Math.abs(x[1] - x[0]) > size / 3 || Math.abs(y[1] - y[0]) > size / 3) continue;
       c.globalAlpha = 0.45 * (m - Math.floor(f) + 26) / 26;

@@ -42,8 +42,9 @@ GAMES = {
                   [Board("tile", ["", "other", "gray", "#12ab9f"], False), Board("stone", ["", "mover", "", "#f0e442"], True)]),
     "connect4": Game(SOURCE / "examples/connect4/connect4.cu", ["first", "second"], 6, 7, [Board("board", ["", "first", "second"], True)]),
 }
-# With --set env.walkers=true, the first agent of tiles came along the lowest row to x = TRAIL_STEP, through a gray cell.
-TRAIL_STEP, ON_TRAIL, BESIDE_TRAIL = 4, (2.35, 0.0), (2.35, 0.2)
+# With --set env.walkers=true, the first agent of tiles came along the lowest row to x = TRAIL_STEP, through a gray cell. The other
+# entered in a gray cell, and was elsewhere before.
+TRAIL_STEP, ON_TRAIL, BESIDE_TRAIL, NO_TRAIL = 4, (2.35, 0.0), (2.35, 0.2), (2.35, 2.0)
 # Of a cell: its center, inside of a disc, and beside the disc.
 PLACES = [(0.0, 0.0), (0.25, 0.2), (-0.36, 0.36), (0.36, -0.36)]
 

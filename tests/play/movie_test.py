@@ -140,7 +140,8 @@ def test_trails_lie_on_cells(ffmpeg, tmp_path):
     run, _ = cells.played("tiles", tmp_path, "out.gif", arguments=["--set", "env.walkers=true"])
     frames = [np.array(frame.convert("RGB")).astype(int) for frame in ImageSequence.Iterator(Image.open(run / "out.gif"))]
     seen = lambda x, y: frames[cells.TRAIL_STEP][int(MARGIN + (2.5 - y) * 128), int(MARGIN + (x + 0.5) * 128)]
-    assert np.abs(seen(*cells.BESIDE_TRAIL) - SCENERY).sum() < 9
+    for place in (cells.BESIDE_TRAIL, cells.NO_TRAIL):
+        assert np.abs(seen(*place) - SCENERY).sum() < 9
     red, green, blue = seen(*cells.ON_TRAIL) - SCENERY
     assert red > 10 and green < -10 and blue < -30, "the color of the agent over that of the cell"
 

@@ -354,6 +354,7 @@ def test_trails_lie_on_cells(browser, tmp_path):
     page.evaluate("f => go(f)", cells.TRAIL_STEP)
     seen = lambda place: colors_at(page, [place])[0]
     beside, trail = seen(cells.BESIDE_TRAIL), seen(cells.ON_TRAIL)
+    assert seen(cells.NO_TRAIL) == beside
     assert beside[:3] == tuple(bytes.fromhex(page.evaluate("css('--soft')")[1:]))
     assert trail[0] > beside[0] + 20 and trail[2] < beside[2] - 10, "the color of the agent over that of the cell"
     page.uncheck("#trails")
