@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "src/base/descriptor.h"
 #include "src/base/files.h"
@@ -44,14 +45,17 @@ class Painter {
     episode_ = &episode;
     canvas_.clear(kPaper);
     paint_grid();
-    for (const drawing::Shape& shape : drawing_.shapes)
-      if (is_per_agent(shape) && shape.kind == drawing::Shape::Kind::kCircle) paint_trails(shape, frame);
+    bool trails = true;  // still to paint: on the ground, below agents
     for (const drawing::Shape& shape : drawing_.shapes) {
       if (!is_per_agent(shape)) {
         const int count = shape.objects < 0 ? 1 : shape.objects;
         for (int i = 0; i < count; ++i) paint_shape(shape, frame, static_cast<std::size_t>(i), kScenery);
         continue;
       }
+      if (std::exchange(trails, false))
+        for (const drawing::Shape& circle : drawing_.shapes)
+          if (is_per_agent(circle) && circle.kind == drawing::Shape::Kind::kCircle)
+            paint_trails(circle, frame);
       for (std::size_t a = 0; a < agents_.size(); ++a)
         if (is_shown(shape, a, frame)) paint_shape(shape, frame, a, color_of(a));
     }
@@ -178,10 +182,11 @@ class Painter {
     for (std::size_t a = 0; a < agents_.size(); ++a) {
       if (!is_shown(shape, a, frame)) continue;
       for (int f = first; f < frame; ++f) {
+        if (!is_in_game(a, f)) continue;
         const double x0 = x(value(shape.x, f, a)), x1 = x(value(shape.x, f + 1, a));
         const double y0 = y(value(shape.y, f, a)), y1 = y(value(shape.y, f + 1, a));
         if (std::abs(x1 - x0) < jump && std::abs(y1 - y0) < jump)
-          canvas_.line(x0, y0, x1, y1, 1.5, color_of(a), 0.45 * (f - first + 1) / (kTrail + 1));
+          canvas_.line(x0, y0, x1, y1, 1.5, color_of(a), 0.45 * (f - frame + kTrail + 1) / (kTrail + 1));
       }
     }
   }

@@ -151,6 +151,7 @@ const isAgentField = new Set(perAgent.map(f => f.name)),
 const quantities = shape => [shape.x, shape.y, shape.width, shape.height, shape.angle];
 const isPerAgent = shape =>
     shape.objects < 0 && quantities(shape).some(q => q.field && isAgentField.has(q.field));
+const showsAgents = shapes.some(isPerAgent);
 const valueOf = (episode, q, f, i) =>
     typeof q === 'number' ? q : q.offset + q.scale * episode.state[q.field](f, hasIndex.has(q.field) ? i : 0);
 
@@ -255,9 +256,10 @@ function drawTrails(c, {episode, toPixels}, shape, f) {
     if (!inGame(episode, agent, Math.floor(f))) continue;
     c.strokeStyle = agent.role.color;
     for (let m = first; m < Math.floor(f); ++m) {
+      if (!inGame(episode, agent, m)) continue;
       const [x, y] = [shape.x, shape.y].map(q => [0, 1].map(k => valueOf(episode, q, m + k, agent.id)));
       if (Math.abs(x[1] - x[0]) > size / 3 || Math.abs(y[1] - y[0]) > size / 3) continue;
-      c.globalAlpha = 0.45 * (m - first + 1) / 26;
+      c.globalAlpha = 0.45 * (m - Math.floor(f) + 26) / 26;
       c.lineWidth = 1.5;
       c.beginPath();
       c.moveTo(toPixels.x(x[0]), toPixels.y(y[0]));
@@ -314,15 +316,15 @@ function drawWorld(pane, f) {
   const c = worldView(pane), {toPixels} = pane;
   pane.places = [];  // where agents are on the canvas
   drawGrid(c, pane);
-  if ($('trails').checked)
-    for (const shape of shapes)
-      if (isPerAgent(shape) && shape.kind === 'circle') drawTrails(c, pane, shape, f);
+  const trails =
+      $('trails').checked ? shapes.filter(shape => isPerAgent(shape) && shape.kind === 'circle') : [];
   for (const shape of shapes) {
     if (!isPerAgent(shape)) {
       for (let i = 0; i < Math.max(shape.objects, 1); ++i)
         if (shape.objects !== 0) drawShape(c, pane, shape, f, i, css('--soft'));
       continue;
     }
+    for (const circle of trails.splice(0)) drawTrails(c, pane, circle, f);  // on the ground, below agents
     for (const agent of agentsOf(shape)) {
       if (!inGame(episode, agent, now)) continue;
       const [x, y, width] = drawShape(c, pane, shape, f, agent.id, agent.role.color);
@@ -410,7 +412,8 @@ const dot = role => `<span class="dot" style="background:${role.color}"></span>`
 
 function showAgent(f) {
   if (selected === null) {
-    $('agent').innerHTML = '<h2>Agent</h2><span class="small">Select an agent: click it, or press ] .</span>';
+    $('agent').innerHTML = `<h2>Agent</h2><span class="small">Select an agent: click ${
+        showsAgents || !isDrawn ? 'it' : 'the world'}, or press ] .</span>`;
     return;
   }
   const role = selected.role, data = episode.roles[role.name], step = Math.min(f, episode.steps - 1),
@@ -652,6 +655,7 @@ function selectAt(pane, event) {
   }
   episode = pane.episode;
   showEvents();
+  if (!showsAgents) return nextAgent(1);
   select(best ?? (agents.length === 1 ? agents[0] : null));
 }
 // The second half of the episodes plays beside the first half, if they were recorded so.
@@ -678,7 +682,7 @@ function begin() {
   $('beside').innerHTML = `<option value="-1">nothing beside it</option>${
       $('episode').innerHTML.replaceAll(/>(?=\d)/g, '>beside ')}`;
   $('episode').hidden = $('beside').hidden = rollout.episodes.length < 2;
-  $('trails').parentElement.hidden = $('ids').parentElement.hidden = shapes.length === 0;
+  $('trails').parentElement.hidden = $('ids').parentElement.hidden = !showsAgents;
   if (!isDrawn) {
     $('worlds').hidden = $('beside').hidden = true;
     $('states').hidden = false;

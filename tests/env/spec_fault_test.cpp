@@ -155,6 +155,35 @@ TEST(SpecFault, ShapesOfArrays) {
   EXPECT_EQ(fault(circle("food", 0.0, 1.0)), "the drawing uses 'food', which is not a state field");
 }
 
+TEST(SpecFault, Cells) {
+  using drawing::cells;
+  const auto fault = [](drawing::Shape shape) {
+    Spec spec = spec_of_things();
+    spec.drawing.shapes = {std::move(shape)};
+    return spec_fault(spec, layout_with_arrays());
+  };
+  EXPECT_EQ(fault(cells("food_x", 3, {"", "player", "gray", "#12aBc9"})), "");
+  EXPECT_EQ(fault(cells("food_x", 9, {}).round()), "");
+  EXPECT_EQ(fault(cells("food_x", 1, {"gray"}).scenery(3)), "");
+  EXPECT_EQ(fault(cells("none", 4, {"", "gray"})), "");
+  for (const char* name : {"x", "size"})
+    EXPECT_EQ(fault(cells(name, 2, {"gray"})),
+              concat("the drawing shows cells of '", name, "', which is not an array (wd::Array)"));
+  EXPECT_EQ(fault(cells("", 2, {"gray"})),
+            "the drawing shows cells of '', which is not an array (wd::Array)");
+  EXPECT_EQ(fault(cells("wall", 2, {"gray"})), "the drawing uses 'wall', which is not a state field");
+  for (const int columns : {4, 18, 0, -3})
+    EXPECT_EQ(
+        fault(cells("food_x", columns, {"gray"})),
+        concat("the drawing shows cells of 'food_x' in ", columns, " columns, which do not divide 9 values"));
+  for (const char* color : {"green", "#12345", "#1234567", "#12345g", "123456#"})
+    EXPECT_EQ(fault(cells("food_x", 3, {"", color})),
+              concat("the drawing shows cells of 'food_x' in the color '", color,
+                     "', which is no role, gray or #rrggbb"));
+  EXPECT_EQ(fault(cells("food_x", 3, {"gray"}).of("player")),
+            "a shape of role 'player' uses the array 'food_x', whose objects are not agents");
+}
+
 TEST(SpecFault, StatisticsOfArrays) {
   const auto fault = [](const char* field, const char* role) {
     Spec spec = spec_of_things();

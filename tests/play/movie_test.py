@@ -11,6 +11,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from cli.program import output, wdtrain
+from play import cells
 
 MARGIN = 10
 TAGGER, RUNNER, SCENERY = (213, 94, 0), (43, 123, 208), (150, 156, 164)
@@ -114,6 +115,35 @@ def test_an_array_is_scenery(ffmpeg, tmp_path):
     found = centers(frame, SCENERY)
     assert len(found) == 6
     assert all(any(np.hypot(*(center - place)) < 3 for center in found) for place in places)
+
+
+@pytest.mark.parametrize("game", cells.GAMES)
+def test_cells_are_a_board(ffmpeg, game, tmp_path):
+    run, rollout = cells.played(game, tmp_path, "out.gif")
+    columns, rows = cells.GAMES[game].columns, cells.GAMES[game].rows
+    scale = min(640 / columns, 480 / rows)
+    colors = {"": (255, 255, 255), "gray": SCENERY, "#12ab9f": (0x12, 0xAB, 0x9F), "#f0e442": (0xF0, 0xE4, 0x42)}
+    colors.update(zip(cells.GAMES[game].roles, (TAGGER, RUNNER)))
+    frames = [np.array(frame.convert("RGB")).astype(int) for frame in ImageSequence.Iterator(Image.open(run / "out.gif"))]
+    assert len(frames) == rollout["episodes"][0]["steps"] + 1
+    for t, frame in enumerate(frames):
+
+        def seen(x, y):
+            pixel = frame[int(MARGIN + (rows - 0.5 - y) * scale), int(MARGIN + (x + 0.5) * scale)]
+            return next((color for color in colors.values() if np.abs(pixel - color).sum() < 9), tuple(pixel))  # a palette has few colors
+
+        for place, color in cells.expected(game, rollout, t).items():
+            assert seen(*place) == colors[color], (t, place)
+
+
+def test_trails_lie_on_cells(ffmpeg, tmp_path):
+    run, _ = cells.played("tiles", tmp_path, "out.gif", arguments=["--set", "env.walkers=true"])
+    frames = [np.array(frame.convert("RGB")).astype(int) for frame in ImageSequence.Iterator(Image.open(run / "out.gif"))]
+    seen = lambda x, y: frames[cells.TRAIL_STEP][int(MARGIN + (2.5 - y) * 128), int(MARGIN + (x + 0.5) * 128)]
+    for place in (cells.BESIDE_TRAIL, cells.NO_TRAIL):
+        assert np.abs(seen(*place) - SCENERY).sum() < 9
+    red, green, blue = seen(*cells.ON_TRAIL) - SCENERY
+    assert red > 10 and green < -10 and blue < -30, "the color of the agent over that of the cell"
 
 
 def test_without_ffmpeg_nothing_is_played(tag_run, tmp_path, monkeypatch):

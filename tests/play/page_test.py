@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cli.program import output, wdtrain
+from play import cells
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if CHROMIUM is None:
@@ -312,6 +313,52 @@ def test_an_array_is_scenery_and_is_listed(browser, tmp_path, landmarks):
     listed = page.inner_text("#replica tr:has-text('landmark_y')")
     assert listed.split("\t")[1] == (", ".join(["1.25"] * 9) if landmarks else "none")
     assert troubles == []
+
+
+def colors_at(page, places):
+    """Red, green, blue and opacity of the world at these (x, y)."""
+    colors = page.evaluate("""places => { const c = $('world'), p = panes[0].toPixels, r = window.devicePixelRatio || 1,
+            d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        return places.map(([x, y]) => { const at = 4 * (Math.floor(p.y(y) * r) * c.width + Math.floor(p.x(x) * r)); return [...d.slice(at, at + 4)]; }); }""",
+                           [list(place) for place in places])
+    return [tuple(color) for color in colors]
+
+
+@pytest.mark.parametrize("game", cells.GAMES)
+def test_cells_are_a_board(browser, game, tmp_path):
+    run, rollout = cells.played(game, tmp_path, "rollout.html")
+    page, troubles = browser.new_page(reduced_motion="reduce"), []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto((run / "rollout.html").as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    rgb = lambda color: tuple(bytes.fromhex(color[1:])) + (255,)
+    colors = {"": (0, 0, 0, 0), "gray": rgb(page.evaluate("css('--soft')")), "#12ab9f": rgb("#12ab9f"), "#f0e442": rgb("#f0e442")}
+    colors.update((role, rgb(color)) for role, color in zip(cells.GAMES[game].roles, ("#d55e00", "#2b7bd0")))
+    for t in range(rollout["episodes"][0]["steps"] + 1):
+        places = cells.expected(game, rollout, t)
+        for moment in (t, t + 0.6):  # cells do not change between steps
+            page.evaluate("f => drawWorlds(f)", moment)
+            assert dict(zip(places, colors_at(page, places))) == {place: colors[color] for place, color in places.items()}, moment
+    assert page.is_hidden("#trails") and page.is_hidden("#ids"), "no shape is of an agent"
+    for role in (*cells.GAMES[game].roles, cells.GAMES[game].roles[0]):  # a click selects one after the other
+        page.click("#world")
+        assert page.inner_text("#agent h2").startswith(f"{role} ")
+    assert troubles == []
+
+
+def test_trails_lie_on_cells(browser, tmp_path):
+    run, _ = cells.played("tiles", tmp_path, "rollout.html", arguments=["--set", "env.walkers=true"])
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto((run / "rollout.html").as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    page.evaluate("f => go(f)", cells.TRAIL_STEP)
+    seen = lambda place: colors_at(page, [place])[0]
+    beside, trail = seen(cells.BESIDE_TRAIL), seen(cells.ON_TRAIL)
+    assert seen(cells.NO_TRAIL) == beside
+    assert beside[:3] == tuple(bytes.fromhex(page.evaluate("css('--soft')")[1:]))
+    assert trail[0] > beside[0] + 20 and trail[2] < beside[2] - 10, "the color of the agent over that of the cell"
+    page.uncheck("#trails")
+    assert seen(cells.ON_TRAIL) == beside
 
 
 def test_a_strange_path_does_not_break_the_page(browser, runs, tmp_path):
