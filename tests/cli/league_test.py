@@ -60,7 +60,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("league")
     (folder / "duel.cu").write_text(DUEL)
     train = ["--device", "cpu", "--quiet"]
-    output("train", CONNECT4, *train, "--max_seconds", 3, "--run_dir", "runs/four", "--set", "policy.shared.average=0.9", cwd=folder)
+    output("train", CONNECT4, *train, "--total_steps", 81920, "--run_dir", "runs/four", "--set", "policy.shared.average=0.9", cwd=folder)
     for name, roles in {"duel": "[a, b]", "alone": "[a]", "crowd": "[a, b, c, d]"}.items():
         output("train", "duel.cu", *train, "--total_steps", 2000, "--num_envs", 50, "--train_batch_size", 500, "--run_dir", f"runs/{name}",
                "--set", f"env.agents={roles.count(',') + 1}", "--set", f"policy={{shared: {{roles: {roles}, algorithm: PPO, model: {{fc_dims: [8]}}}}}}", cwd=folder)
@@ -115,8 +115,7 @@ def test_all_pairs_play_and_results_are_those_of_the_players(place, three):
     # Whatever their order, the games are the same.
     other = league(place, "scripted", "random", "runs/four", "--games", 60)
     assert pairs_of(other) == pairs and rating_of(other) == pytest.approx(rating_of(three))
-    assert league(place, "runs/four", "scripted", "--games", 60)["pairs"] == [p for p in three["pairs"] if "random" not in p.values()][::-1] or \
-        pairs_of(league(place, "runs/four", "scripted", "--games", 60)).items() <= pairs.items()
+    assert pairs_of(league(place, "runs/four", "scripted", "--games", 60)).items() <= pairs.items()
 
 
 def test_results_are_those_of_eval(place, three):
@@ -155,8 +154,7 @@ def test_seats_are_balanced(place):
     assert set(pairs_of(result).values()) == {(20, 0, 20)} and result["by_game"] and not result["repeats"]
     assert all(rating == pytest.approx(0, abs=1e-6) for rating in rating_of(result).values())
     assert result["first_seat"]["low"] > 2
-    text = output("league", "runs/duel", "random", "--games", 40, "--set", "env.seat=true", "--device", "cpu", cwd=place)
-    assert f"To begin is worth {round(league(place, 'runs/duel', 'random', '--games', 40, '--set', 'env.seat=true')['first_seat']['elo'])} Elo [" in text
+    assert f"To begin is worth {round(result['first_seat']['elo'])} Elo [" in result["note"]
 
 
 def test_draws_are_halves(place):
@@ -170,10 +168,10 @@ def test_checkpoints_and_averages_are_members(place):
     members = ["runs/four:shared", "runs/four:shared.average", "runs/four/checkpoints/latest", "random"]
     result = league(place, *members, "--games", 20)
     check_counts(result, members, 20)
-    assert rating_of(result)["random"] == min(rating_of(result).values())
-    # The newest checkpoint is the run.
+    # The newest checkpoint is the run, and the average is not.
     pairs = pairs_of(result)
-    assert pairs["runs/four:shared", "random"] == pairs["runs/four/checkpoints/latest", "random"]
+    assert pairs["runs/four:shared", "random"] == pairs["runs/four/checkpoints/latest", "random"] != pairs["runs/four:shared.average", "random"]
+    assert rating_of(result)["random"] < rating_of(result)["runs/four:shared"]
 
 
 def test_players_who_draw_nothing_repeat_their_games(place):
@@ -193,7 +191,7 @@ def test_the_same_seed_plays_the_same_games(place):
 def test_the_table(place, tmp_path):
     text = output("league", "runs/duel", "scripted", "random", "--games", 20, "--device", "cpu", "--out", tmp_path / "a.html", cwd=place)
     head, *rows = text.splitlines()
-    assert head.split("  ")[0] == "" and all(word in head for word in ("PLAYER", "ELO", "95 % INTERVAL", "WON", "DRAWN", "LOST", "% OF 1", "% OF 3"))
+    assert head.split("  ")[0] == "" and all(word in head for word in ("PLAYER", "ELO", "95 % INTERVAL", "WON", "DRAWN", "LOST", "% VS 1", "% VS 3"))
     assert rows[0].split()[:2] == ["1", "scripted"] and len({len(row.rstrip()) for row in rows[:1]}) == 1
     assert text.endswith("a.html: open it in a browser\n") and (tmp_path / "a.html").exists()
     assert "Ratings are relative to the mean of these players" in text
@@ -213,7 +211,6 @@ def test_json_writes_no_page_that_is_not_named(place, tmp_path):
     (["random", "scripted"], "one of them a run or a checkpoint"),
     (["runs/four", "random", "--games", "5"], "--games 5: must be even"),
     (["runs/four", "random", "runs/four"], "runs/four is named twice"),
-    (["runs/four", "random", "runs/four/"], "is named twice"),
     (["runs/four", "self"], "league self: name a run, a checkpoint, random or scripted"),
     (["runs/four", "pool"], "league pool: name a run, a checkpoint, random or scripted"),
     (["average", "runs/four"], "league average: name a run, a checkpoint, random or scripted"),
@@ -261,7 +258,7 @@ def test_the_page(place, browser, tmp_path, width, dark):
     assert page.title() == "duel: a league of 4" and "40 games of each pair" in page.inner_text("#about")
     assert page.inner_text("#ratings-note") == result["note"] and page.locator("b").count() == 0
     names = [player["name"] for player in result["players"]]
-    assert page.evaluate("[...document.querySelectorAll('#ratings tr')].slice(1).map(row => row.cells[0].textContent)") == names
+    assert page.evaluate("[...document.querySelectorAll('#ratings tr')].slice(1).map(row => row.cells[0].textContent)") == [f"{k + 1} {name}" for k, name in enumerate(names)]
     shown = page.evaluate("[...document.querySelectorAll('#matrix tr')].slice(1).map(row => [...row.cells].map(cell => cell.textContent))")
     pairs = pairs_of(result)
     for i, (head, *cells) in enumerate(shown):
