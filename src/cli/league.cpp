@@ -24,15 +24,15 @@ using Json = nlohmann::ordered_json;
 std::string note_of(const League& league) {
   const Rating& first = league.ratings.first_seat;
   const auto rounded = [](double rating) { return concat(std::lround(elo(rating))); };
-  std::string note = "Ratings are relative to the mean of these players, and mean nothing elsewhere. ";
+  std::string note = "Ratings are relative to the mean of these players, and mean nothing elsewhere.\n";
   note += league.by_game
               ? concat("To begin is worth ", rounded(first.value), " Elo [", rounded(first.low), ", ",
                        rounded(first.high), "].")
-              : "Two games from one start, with the seats changed, are one: who got more in both has won it.";
+              : "Two games from one start, with the seats changed, are one: who got more in both won it.";
   if (league.repeats)
     note +=
-        " Every pair played one and the same game again and again, so the intervals mean nothing: draw "
-        "starts, or leave out --greedy.";
+        "\nSome players, who draw no actions, played one and the same game again and again: their points\n"
+        "say little. Draw starts, or leave out --greedy.";
   return note;
 }
 
@@ -81,7 +81,7 @@ std::string text_of(const Json& json) {
   std::vector<std::vector<std::string>> rows = {
       {"", "PLAYER", "ELO", "95 % INTERVAL", "WON", "DRAWN", "LOST"}};
   const std::size_t players = json["players"].size();
-  for (std::size_t k = 1; k <= players; ++k) rows[0].push_back(concat("% OF ", k));
+  for (std::size_t k = 1; k <= players; ++k) rows[0].push_back(concat("VS ", k));
   auto pair = json["pairs"].begin();
   for (std::size_t i = 0; i < players; ++i) {
     const Json& one = json["players"][i];
@@ -97,7 +97,8 @@ std::string text_of(const Json& json) {
       if (i != j) ++pair;
     }
   }
-  return concat(table(rows, 1), json["note"].get<std::string>(), "\n");
+  return concat(table(rows, 1), "VS: points in percent against that player; a draw is half a win.\n",
+                json["note"].get<std::string>(), "\n");
 }
 
 // Throws UsageError.
@@ -105,9 +106,6 @@ std::vector<League::Member> members_of(const std::vector<std::string>& names, co
                                        const Experiment& setup, const std::vector<GameSide>& sides) {
   std::vector<League::Member> members;
   for (const std::string& name : names) {
-    const PlayerSpec::Kind kind = PlayerSpec::of(name).kind;
-    if (kind == PlayerSpec::kSelf || kind == PlayerSpec::kPool)
-      throw UsageError(concat("league ", name, ": name a run, a checkpoint, random or scripted"));
     if (std::ranges::find(members, name, &League::Member::name) != members.end())
       throw UsageError(concat("league: ", name, " is named twice"));
     members.push_back({name, options.with(setup, sides, "league ", name).players});
@@ -136,6 +134,10 @@ int league(const CommandLine& line) {
   arguments.flag("--open", opens, "show the page: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
   const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
+  for (const std::string& name : names)
+    if (const PlayerSpec::Kind kind = PlayerSpec::of(name).kind;
+        kind == PlayerSpec::kSelf || kind == PlayerSpec::kPool || name == "average")
+      throw UsageError(concat("league ", name, ": name a run, a checkpoint, random or scripted"));
   const auto run = std::ranges::find(names, PlayerSpec::kRun,
                                      [](const std::string& name) { return PlayerSpec::of(name).kind; });
   if (names.size() < 2 || run == names.end())

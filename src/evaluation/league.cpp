@@ -24,6 +24,11 @@ std::vector<Episode> play_seated(Evaluator& evaluator, const Spec& spec, Match m
   return episodes;
 }
 
+bool draws_actions(const Match& match, const League::Member& member) {
+  const PlayerSpec::Kind kind = member.players[0].spec.kind;
+  return kind == PlayerSpec::kRandom || (kind != PlayerSpec::kScripted && !match.greedy);
+}
+
 // Whether all episodes took the same course, as far as can be seen.
 bool is_one_game(const std::vector<Episode>& episodes) {
   return episodes.size() > 1 && std::ranges::all_of(episodes, [&](const Episode& each) {
@@ -42,12 +47,11 @@ League::Standing League::between(std::size_t member, std::size_t other) const {
   Standing standing;
   for (const SeatedGames& games : results) {
     const auto first = static_cast<std::size_t>(games.first), second = static_cast<std::size_t>(games.second);
-    if (std::pair(first, second) != std::pair(member, other) &&
-        std::pair(second, first) != std::pair(member, other))
-      continue;
-    standing.wins += first == member ? games.wins : games.losses;
+    const bool began = first == member && second == other;
+    if (!began && (first != other || second != member)) continue;
+    standing.wins += began ? games.wins : games.losses;
     standing.draws += games.draws;
-    standing.losses += first == member ? games.losses : games.wins;
+    standing.losses += began ? games.losses : games.wins;
   }
   return standing;
 }
@@ -71,13 +75,14 @@ League play_league(Evaluator& evaluator, const Spec& spec, std::vector<League::M
       for (const auto& [first, second] : {std::pair(i, j), std::pair(j, i)}) {
         played.push_back(play_seated(evaluator, spec, match, league.members[first], league.members[second]));
         league.results.push_back({static_cast<int>(first), static_cast<int>(second)});
+        league.repeats |= !draws_actions(match, league.members[first]) &&
+                          !draws_actions(match, league.members[second]) && is_one_game(played.back());
         for (const Episode& episode : played.back())
           league.by_game = league.by_game && std::abs(episode.returns[0] + episode.returns[1]) <=
                                                  1e-6 * std::abs(episode.returns[0]);
       }
     }
   }
-  league.repeats = std::ranges::all_of(played, is_one_game);
   std::vector<SeatedGames> pairs;
   for (std::size_t m = 0; m < played.size(); m += 2) {
     SeatedGames& pair = pairs.emplace_back(league.results[m]);

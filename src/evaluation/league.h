@@ -25,7 +25,7 @@ struct League {
   // Whether each game has a result, since what one side gets the other one loses. Otherwise two games from
   // one start, in which the players change seats, are one: who got more in both together has won it.
   bool by_game = true;
-  bool repeats = false;  // every match was one game, again and again
+  bool repeats = false;  // two players who draw no actions played one game, again and again
   std::vector<SeatedGames>
       results;  // of each pair; by_game: twice, once with each of the two on the first seat
   Ratings ratings;

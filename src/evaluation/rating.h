@@ -28,7 +28,7 @@ double elo(double rating);
 
 // The first player scores 1 / (1 + exp(-(r_first - r_second + s))) points on average: 1 for a win, 1/2 for a
 // draw. Maximum likelihood, with a normal prior of deviation 4.6 (800 Elo), which matters where somebody won
-// or lost every game. Draws vary less than wins and losses, and narrow the intervals accordingly. Games of a
+// or lost every game. Draws vary less than wins and losses, and narrow the intervals of who drew. Games of a
 // player against itself count for the seat. With `seats` false, games have no first seat, and s is 0.
 Ratings rate(int players, std::span<const SeatedGames> games, bool seats = true);
 

@@ -164,7 +164,7 @@ def test_folders_of_runs(complete, tmp_path):
         (tmp_path / run).mkdir(parents=True)
         (tmp_path / run / "config.yaml").write_text("")
     (tmp_path / "elsewhere" / "two").mkdir()
-    for line in ("wdtrain play --run ", "wdtrain play ", "wdtrain eval -r ", "wdtrain --resume ", "wdtrain reproduce ", "wdtrain --warm_start "):
+    for line in ("wdtrain play --run ", "wdtrain play ", "wdtrain eval -r ", "wdtrain --resume ", "wdtrain reproduce ", "wdtrain --warm_start ", "wdtrain league random "):
         assert {"runs/pole", "runs/cartpole/2026-1", "runs", "elsewhere"} == set(complete(line)), line
     assert sorted(complete("wdtrain play --run runs/c")) == ["runs/cartpole", "runs/cartpole/2026-1"]
     assert set(complete("wdtrain play --run elsewhere/")) == {"elsewhere/one", "elsewhere/two"}

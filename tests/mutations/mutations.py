@@ -57,7 +57,8 @@ class Build:
         copy = folder / file
         copy.parent.mkdir(parents=True)
         copy.write_text(text)
-        built = folder / pathlib.PurePath(self.target).name
+        built = folder / "lib" / pathlib.PurePath(self.target).name
+        built.parent.mkdir()
         link = self.link.replace(f"-o {self.target}", f"-o {built}")
         objects = self.objects_of(file)
         if not objects:
@@ -74,7 +75,9 @@ class Build:
             link = link.replace(f" {compiled} ", f" {folder / f'{number}.o'} ")
         subprocess.run(link, check=True, cwd=self.folder, shell=True)
         if self.is_library:
-            (folder / "libwd.so.0").symlink_to(self.target)
+            (built.parent / "libwd.so.0").symlink_to(self.target)
+            if not (folder / "include").exists():  # for tests that compile a game
+                (folder / "include").symlink_to(ROOT / "include")
         return built
 
     def run(self, test, built=None):

@@ -95,6 +95,7 @@ def uses(run, cartpole, out):
                  + [["--config", file, *more] for file in (config, run / "checkpoints" / "latest" / "config.yaml") for more in (["--print_config"], ["--auto_scale"])],
         "eval": [[*words, "--episodes", 1] for words in played] + [[run, "--compare"]],
         "play": [[*words, "-o", out.with_suffix(".html")] for words in played],
+        "league": [[*words, "-o", out.with_suffix(".html")] for folder in folders for words in ([folder, "random"], ["random", folder])],
         "record": [[folder, "--out", out, "--steps", 64] for folder in folders] + [["--random", "--config", config, "--out", out, "--steps", 64]],
         "reproduce": [[run], [run, "--print"]],
         "bench": [["--config", config], ["--config", config, "--sweep", "trainer.num_envs=4"]],
