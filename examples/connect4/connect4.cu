@@ -35,12 +35,11 @@ struct Connect4 {
   };
 
   static wd::Spec spec(const Params& p) {
-    std::vector<wd::ObservationPart> observation = {{"own", kCells}, {"other", kCells}, {"turn", 2}};
-    if (p.threats) {
-      observation.push_back({"own_wins", kCells});
-      observation.push_back({"other_wins", kCells});
-      observation.push_back({"lands", kCells});
-    }
+    std::vector<wd::ObservationPart> observation = {{"own", kCells}, {"other", kCells}};
+    if (p.threats)
+      for (const char* const part : {"own_wins", "other_wins", "lands"})
+        observation.push_back({part, kCells});
+    observation.push_back({"turn", 2});  // whether it is the agent's, and whether the agent has begun
     const auto action = wd::ActionSpace::discrete({kCols + 1}, {"column"});
     const wd::Drawing drawing{.left = -0.5,
                               .bottom = -0.5,
@@ -166,29 +165,33 @@ struct Connect4 {
     });
   }
 
+  // The cells that are 1 in a part of what agent i sees.
+  WD_FN static Bits cells_of(const State& s, int i, int part) {
+    const Bits own = stones_of(s, i), other = stones_of(s, 1 - i);
+    if (part == 0) return own;
+    if (part == 1) return other;
+    if (part == 2) return wins_of(own, own | other);
+    if (part == 3) return wins_of(other, own | other);
+    return landings(own | other);
+  }
+
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
-    const Bits first = stones_of(s, 0), second = stones_of(s, 1), taken = first | second;
-    team.each_pair(2, kCells, [&](int i, int c) {
-      const int at = 7 * (c % kCols) + c / kCols;
-      obs(i, c) = static_cast<float>((i == 0 ? first : second) >> at & 1);
-      obs(i, kCells + c) = static_cast<float>((i == 0 ? second : first) >> at & 1);
+    const int parts = p.threats ? 5 : 2;
+    team.write_parts(obs, 2, parts, kCells, [&](int i, int part) {
+      const Bits ones = cells_of(s, i, part);
+      return [ones](int c) {
+        const auto bits = static_cast<int>(ones >> (7 * (c % kCols) + c / kCols));
+        return static_cast<float>(bits & 1);
+      };
     });
+    const Bits taken = stones_of(s, 0) | stones_of(s, 1);
     team.each(2, [&](int i) {
-      obs(i, 2 * kCells) = s.turn == i ? 1.0f : 0.0f;
-      obs(i, 2 * kCells + 1) = i == 0 ? 1.0f : 0.0f;
+      obs(i, parts * kCells) = s.turn == i ? 1.0f : 0.0f;
+      obs(i, parts * kCells + 1) = i == 0 ? 1.0f : 0.0f;
       const auto mask = obs.action_mask(i);
       const bool mine = s.turn == i && s.winner == 0;
       for (int c = 0; c < kCols; ++c) mask[c] = mine && (taken >> (7 * c + kRows - 1) & 1) == 0;
       mask[kWait] = !mine;
-    });
-    if (!p.threats) return;
-    const Bits first_wins = wins_of(first, taken), second_wins = wins_of(second, taken),
-               lands = landings(taken);
-    team.each_pair(2, kCells, [&](int i, int c) {
-      const int at = 7 * (c % kCols) + c / kCols;
-      obs(i, 2 * kCells + 2 + c) = static_cast<float>((i == 0 ? first_wins : second_wins) >> at & 1);
-      obs(i, 3 * kCells + 2 + c) = static_cast<float>((i == 0 ? second_wins : first_wins) >> at & 1);
-      obs(i, 4 * kCells + 2 + c) = static_cast<float>(lands >> at & 1);
     });
   }
 

@@ -100,13 +100,13 @@ def test_a_thousand_games_are_those_of_open_spiel(threats):
             mine, other = planes[steps % 2], planes[1 - steps % 2]
             row = seen[side][e, 0]
             assert numpy.array_equal(row[:42].reshape(6, 7), mine) and numpy.array_equal(row[42:84].reshape(6, 7), other)
-            assert list(row[84:86]) == [1, 1 - steps % 2]
+            assert list(row[-2:]) == [1, 1 - steps % 2]
             if threats and e % 50 == 0:
-                for stones, plane in ((mine, row[86:128]), (other, row[128:170])):
+                for stones, plane in ((mine, row[84:126]), (other, row[126:168])):
                     wins = {places[four.index(0)] for four, places in lines(stones) if sum(four) == 3}
                     assert {(c // 7, c % 7) for c in numpy.flatnonzero(plane)} == {w for w in wins if planes[2][w]}
-                assert [c % 7 for c in sorted(numpy.flatnonzero(row[170:212]), key=lambda c: c % 7)] == state.legal_actions()
-                assert all(c < 7 or not planes[2].reshape(-1)[c - 7] for c in numpy.flatnonzero(row[170:212]))
+                assert [c % 7 for c in sorted(numpy.flatnonzero(row[168:210]), key=lambda c: c % 7)] == state.legal_actions()
+                assert all(c < 7 or not planes[2].reshape(-1)[c - 7] for c in numpy.flatnonzero(row[168:210]))
             actions[side][e] = draw.choice(state.legal_actions())
             state.apply_action(int(actions[side][e, 0]))
         seen, reward, terminated, truncated, info = env.step(actions)
