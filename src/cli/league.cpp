@@ -38,20 +38,23 @@ std::string note_of(const League& league) {
 
 // Players from the best on.
 Json json_of(const League& league, const Experiment& setup, const Match& match) {
-  std::vector<std::size_t> order(league.members.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, std::greater(),
-                           [&](std::size_t i) { return league.ratings.players[i].value; });
+  std::vector<int> order;
+  for (const League::Member& member : league.members)
+    order.push_back(static_cast<int>(&member - league.members.data()));
+  const auto rating = [&](int i) { return league.ratings.players[static_cast<std::size_t>(i)]; };
+  const auto name = [&](int i) { return league.members[static_cast<std::size_t>(i)].name; };
+  std::ranges::stable_sort(order, std::greater(), [&](int i) { return rating(i).value; });
   Json json = {{"env", setup.environment->name()}, {"seed", match.seed},
                {"greedy", match.greedy},           {"starts", word_of(match.starts)},
                {"games", match.episodes},          {"by_game", league.by_game},
                {"repeats", league.repeats},        {"note", note_of(league)},
                {"players", Json::array()},         {"pairs", Json::array()}};
-  const auto counted = [](Json into, const League::Standing& all) {
+  const auto counted = [](Json into, const SeatedGames& all) {
     into.update({{"games", std::lround(all.games())},
                  {"wins", std::lround(all.wins)},
                  {"draws", std::lround(all.draws)},
-                 {"losses", std::lround(all.losses)}});
+                 {"losses", std::lround(all.losses)},
+                 {"score", all.score()}});
     return into;
   };
   const auto rated = [](Json into, const Rating& rating) {
@@ -64,15 +67,11 @@ Json json_of(const League& league, const Experiment& setup, const Match& match) 
     return into;
   };
   if (league.by_game) json["first_seat"] = rated(Json::object(), league.ratings.first_seat);
-  for (const std::size_t i : order) {
-    const League::Standing all = league.of(i);
-    Json player = rated({{"name", league.members[i].name}}, league.ratings.players[i]);
-    player["score"] = all.score();
-    json["players"].push_back(counted(std::move(player), all));
-    for (const std::size_t j : order)
+  for (const int i : order) {
+    json["players"].push_back(counted(rated({{"name", name(i)}}, rating(i)), league.of(i)));
+    for (const int j : order)
       if (i != j)
-        json["pairs"].push_back(counted(
-            {{"player", league.members[i].name}, {"other", league.members[j].name}}, league.between(i, j)));
+        json["pairs"].push_back(counted({{"player", name(i)}, {"other", name(j)}}, league.between(i, j)));
   }
   return json;
 }
@@ -89,13 +88,8 @@ std::string text_of(const Json& json) {
     rows.push_back({concat(i + 1), one["name"], number("elo"),
                     concat("[", number("elo_low"), ", ", number("elo_high"), "]"), number("wins"),
                     number("draws"), number("losses")});
-    for (std::size_t j = 0; j < players; ++j) {
-      const double score = i == j ? 0.0
-                                  : ((*pair)["wins"].get<double>() + (*pair)["draws"].get<double>() / 2.0) /
-                                        (*pair)["games"].get<double>();
-      rows.back().push_back(i == j ? "" : concat(std::lround(100.0 * score)));
-      if (i != j) ++pair;
-    }
+    for (std::size_t j = 0; j < players; ++j)
+      rows.back().push_back(i == j ? "" : concat(std::lround(100.0 * (*pair++)["score"].get<double>())));
   }
   return concat(table(rows, 1), "VS: points in percent against that player; a draw is half a win.\n",
                 json["note"].get<std::string>(), "\n");

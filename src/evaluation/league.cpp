@@ -43,25 +43,23 @@ void count(SeatedGames& games, double own, double other) {
 
 }  // namespace
 
-League::Standing League::between(std::size_t member, std::size_t other) const {
-  Standing standing;
+SeatedGames League::between(int member, int other) const {
+  SeatedGames all{member, other};
   for (const SeatedGames& games : results) {
-    const auto first = static_cast<std::size_t>(games.first), second = static_cast<std::size_t>(games.second);
-    const bool began = first == member && second == other;
-    if (!began && (first != other || second != member)) continue;
-    standing.wins += began ? games.wins : games.losses;
-    standing.draws += games.draws;
-    standing.losses += began ? games.losses : games.wins;
+    const bool began = games.first == member && games.second == other;
+    if (!began && (games.first != other || games.second != member)) continue;
+    all.wins += began ? games.wins : games.losses;
+    all.draws += games.draws;
+    all.losses += began ? games.losses : games.wins;
   }
-  return standing;
+  return all;
 }
 
-League::Standing League::of(std::size_t member) const {
-  Standing all;
-  for (std::size_t other = 0; other < members.size(); ++other) {
-    if (other == member) continue;
-    const Standing one = between(member, other);
-    all = {all.wins + one.wins, all.draws + one.draws, all.losses + one.losses};
+SeatedGames League::of(int member) const {
+  SeatedGames all{member, member};
+  for (int other = 0; other < static_cast<int>(members.size()); ++other) {
+    const SeatedGames one = between(member, other);
+    all = {member, member, all.wins + one.wins, all.draws + one.draws, all.losses + one.losses};
   }
   return all;
 }

@@ -14,24 +14,18 @@ struct League {
     std::string name;
     std::vector<FoundPlayer> players;  // by side
   };
-  struct Standing {
-    double wins = 0.0, draws = 0.0, losses = 0.0;
-
-    double games() const { return wins + draws + losses; }
-    double score() const { return (wins + draws / 2.0) / games(); }
-  };
 
   std::vector<Member> members;
   // Whether each game has a result, since what one side gets the other one loses. Otherwise two games from
   // one start, in which the players change seats, are one: who got more in both together has won it.
   bool by_game = true;
-  bool repeats = false;  // two players who draw no actions played one game, again and again
-  std::vector<SeatedGames>
-      results;  // of each pair; by_game: twice, once with each of the two on the first seat
+  bool repeats = false;              // two players who draw no actions played one game, again and again
+  std::vector<SeatedGames> results;  // of each pair; by_game: twice, with each of them on the first seat
   Ratings ratings;
 
-  Standing of(std::size_t member) const;
-  Standing between(std::size_t member, std::size_t other) const;
+  // All results of a member, against one other or all, on both seats.
+  SeatedGames between(int member, int other) const;
+  SeatedGames of(int member) const;
 };
 
 // Plays `match` with each pair of members, half of its episodes with each of them on the first seat, from the

@@ -12,6 +12,7 @@ struct SeatedGames {
   double wins = 0.0, draws = 0.0, losses = 0.0;
 
   double games() const { return wins + draws + losses; }
+  double score() const { return (wins + draws / 2.0) / games(); }
 };
 
 struct Rating {
