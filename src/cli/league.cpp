@@ -124,7 +124,8 @@ int league(const CommandLine& line) {
   arguments.number("--games", games, {2, 1e6}, "INT", "games of each pair, half of them on each seat (100)");
   options.add_how(arguments);
   arguments.option("-o,--out", named, "FILE", "page to write (league.html)");
-  arguments.flag("--json", prints_json, "print one JSON object; the page is written if --out names it");
+  arguments.flag("--json", prints_json,
+                 "print one JSON object; the page is written if --out or --open asks for it");
   arguments.flag("--open", opens, "show the page: in $BROWSER, or by xdg-open or open");
   if (!arguments.parse()) return 0;
   const std::vector<std::string> shows = opens ? browser() : std::vector<std::string>();
@@ -139,7 +140,7 @@ int league(const CommandLine& line) {
         "league needs PLAYER PLAYER...: two players at least, one of them a run or a checkpoint");
   if (games % 2 != 0)
     throw UsageError(concat("--games ", games, ": must be even, half of them on each seat"));
-  const std::string out = !named.empty() || prints_json ? named : "league.html";
+  const std::string out = !named.empty() || (prints_json && !opens) ? named : "league.html";
   if (!out.empty() && !out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
   check_place("--out", out);
   options.run = one_run(parts_of_player(*run).first);
@@ -160,7 +161,7 @@ int league(const CommandLine& line) {
   }
   print(prints_json ? dump(json) + "\n"
                     : concat(text_of(json), out, opens ? "\n" : ": open it in a browser\n"));
-  if (opens && !out.empty()) open_page(shows, out);
+  if (opens) open_page(shows, out);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 """Judges policies of Connect Four by exact values: which share of their moves throws a result away.
 
-python tests/judges/connect_four.py RUN... [--positions FILE] [--policy NAME]
+python tests/judges/connect_four.py RUN... [--positions FILE] [--policy NAME] [--depths 4 6]
 """
 
 import argparse
@@ -11,6 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from typing import NamedTuple
 
 import numpy
@@ -52,6 +53,10 @@ class Solver:
         if not self.library.connect_four_values(moves.encode(), found):
             raise ValueError(f"{moves!r} is no game of Connect Four that goes on")
         return tuple(found)
+
+    def shallow(self, moves, depth):
+        """The move of a search of so many plies, the one nearest to the middle among equals."""
+        return self.library.connect_four_shallow(moves.encode(), depth)
 
     def positions_after(self, plies):
         return self.library.connect_four_positions(plies)
@@ -109,12 +114,18 @@ def probabilities_of(run, rows, masks, policy=None):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("runs", nargs="+")
+    arguments.add_argument("runs", nargs="*")
     arguments.add_argument("--positions", default=POSITIONS)
     arguments.add_argument("--policy", help="NAME, or NAME.average")
+    arguments.add_argument("--depths", type=int, nargs="+", default=[], help="also judge alpha-beta that sees so many plies")
     arguments.add_argument("--json", action="store_true", help="of one run, in percent: {class: {greedy, drawn}}")
     given = arguments.parse_args()
     where, seen = positions(given.positions), {}
+    with tempfile.TemporaryDirectory() as folder:
+        solver = Solver(folder) if given.depths else None
+        for depth in given.depths:
+            found = mistakes([numpy.eye(COLUMNS)[solver.shallow(p.moves, depth)] for p in where], where)
+            print(f"depth {depth}", ", ".join(f"{of} {100 * greedy:.1f}" for of, (greedy, _) in found.items()))
     for folder in given.runs:
         run = wdtrain.Run(folder)
         threats = run.config["env"].get("threats", False)

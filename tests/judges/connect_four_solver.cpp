@@ -138,9 +138,40 @@ bool play(const char* columns, Position& p) {
   return !is_won(p.own ^ p.taken);
 }
 
+constexpr int kMiddleFirst[] = {3, 2, 4, 1, 5, 0, 6};
+
+// Of a search that sees nothing beyond `depth` plies: positive if who is on turn wins, the sooner the higher.
+int shallow(const Position& p, int depth, int low, int high) {
+  if (depth == 0) return 0;
+  if ((completing(p.own, p.taken) & p.landings()) != 0) return 99;
+  for (const int column : kMiddleFirst) {
+    const Bits stone = p.landings() & column_bits(column);
+    if (stone == 0) continue;
+    int value = -shallow(p.after(stone), depth - 1, -high, -low);
+    value -= (value > 0) - (value < 0);
+    if (value > low) low = value;
+    if (low >= high) return low;
+  }
+  return p.landings() == 0 ? 0 : low;
+}
+
 }  // namespace
 
 extern "C" {
+
+// The move of a search of so many plies; of equally good ones that nearest to the middle.
+int connect_four_shallow(const char* columns, int depth) {
+  Position p;
+  int best = -1, most = -1000;
+  if (!play(columns, p)) return best;
+  for (const int column : kMiddleFirst) {
+    const Bits stone = p.landings() & column_bits(column);
+    if (stone == 0) continue;
+    const int value = is_won(p.own | stone) ? 1000 : -shallow(p.after(stone), depth - 1, -1000, 1000);
+    if (value > most) best = column, most = value;
+  }
+  return best;
+}
 
 // Values of the seven moves; 100: the column is full. Returns false if the columns are no game that goes on.
 bool connect_four_values(const char* columns, int* values) {
