@@ -76,7 +76,8 @@ TEST(Turns, MinibatchesHoldOneRowOfEachStep) {
   buffers.mask.fill_(1);
   buffers.mask.select(2, 0).slice(0, 0, kSteps / 2).zero_();  // somebody else plays first in these
   buffers.target.copy_(at::arange(buffers.target.numel()).view(buffers.target.sizes()));
-  const at::Tensor waits = buffers.action_mask.select(3, kWait).ne(0), learns = buffers.mask.ne(0);
+  const at::Tensor waits = buffers.action_mask.narrow(0, 0, kSteps).select(3, kWait).ne(0),
+                   learns = buffers.mask.ne(0);
   const at::Tensor moves = waits.logical_not().logical_and(learns);
   const at::Tensor alone = moves.any(2, true).logical_not().logical_and(learns);
   const at::Tensor wanted = buffers.target.masked_select(moves.logical_or(alone));

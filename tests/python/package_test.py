@@ -174,7 +174,13 @@ def test_policies_compute_what_the_program_computes(run):
             ours = torch.cat(policy.probabilities(out.output), -1).detach().numpy()
             assert ours[in_game] == pytest.approx(played["probability"][t, in_game], abs=1e-5)
         action, state = policy.step(rows, state)
-        assert action.numpy()[in_game] == pytest.approx(played["action"][t, in_game], abs=1e-5)
+        theirs = played["action"][t]
+        if policy.heads:  # choices that are equally likely up to rounding may change places
+            of_head = [(p.gather(-1, action[:, k:k + 1]) - p.gather(-1, torch.tensor(theirs[:, k:k + 1], dtype=torch.int64)))[:, 0]
+                       for k, p in enumerate(policy.probabilities(out.output))]
+            assert torch.stack(of_head)[:, in_game].abs().max() < 1e-5
+        else:
+            assert action.numpy()[in_game] == pytest.approx(theirs[in_game], abs=1e-5)
 
 
 def test_the_first_of_equally_near_things_is_read():
