@@ -1,6 +1,6 @@
 """Writes positions of Connect Four with the exact value of every move: random play, one move at least throws the result away, none wins at once.
 
-python make_positions.py FILE [--each 100] [--seed 1], with bitbully of PyPI, whose book knows the first moves.
+python make_positions.py FILE [--each 200] [--seed 1], with bitbully of PyPI, whose book knows the first moves.
 """
 
 import argparse
@@ -20,10 +20,10 @@ def class_of(plies, left):
     return f"{'beginning' if plies <= EARLY else 'middle' if plies <= MIDDLE else 'end'}-{'easy' if left <= SOON else 'medium' if left <= LATER else 'hard'}"
 
 
-def position(agent, draw):
-    """Columns, values and moves left; None if the position does not serve."""
+def position(agent, draw, plies):
+    """Columns, values and moves left after so many plies; None if the position does not serve."""
     board, columns = bitbully.Board(), ""
-    for _ in range(draw.randrange(CELLS - 2)):
+    for _ in range(plies):
         column = draw.choice([c for c in range(7) if board.is_legal_move(c)] or [None])
         if column is None or not board.play(column) or board.has_win():
             return None
@@ -40,13 +40,19 @@ def position(agent, draw):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("file")
-    arguments.add_argument("--each", type=int, default=100)
+    arguments.add_argument("--each", type=int, default=200)
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     agent, draw = bitbully.BitBully(opening_book="12-ply-dist"), random.Random(given.seed)
     found = {name: {} for name in WANTED}
     while any(len(rows) < given.each for rows in found.values()):
-        if (made := position(agent, draw)) is None:
+        # Of each part of the game, the number of plies is drawn first: few random games come far.
+        of_part = draw.choice([range(EARLY + 1), range(EARLY + 1, MIDDLE + 1), range(MIDDLE + 1, CELLS - 3)])
+        plies, made = draw.choice(of_part), None
+        for _ in range(2000):
+            if (made := position(agent, draw, plies)) is not None:
+                break
+        if made is None:
             continue
         columns, values, left = made
         name = class_of(len(columns), left)
