@@ -1,9 +1,10 @@
-"""conftest.py: leaves out the cases of tests/gate.txt where WD_GATE=1, as `./wd test` sets it."""
+"""conftest.py: leaves out the cases of tests/gate.txt where WD_GATE=1, as `./wd test` sets it, and starts a browser for tests of pages."""
 
 import collections
 import fnmatch
 import os
 import pathlib
+import shutil
 
 import pytest
 
@@ -50,3 +51,17 @@ def pytest_collection_modifyitems(config, items):
         return
     for item in items:  # if nothing were collected, that would be an error
         item.add_marker(pytest.mark.skip(reason="only in ./wd test --all (tests/gate.txt)"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, as Playwright's browser."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

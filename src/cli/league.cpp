@@ -157,7 +157,7 @@ int league(const CommandLine& line) {
   if (!out.empty()) {
     std::string page = kLeaguePage;
     fill_in(page, "{{LEAGUE}}", inside_script(dump(json)));
-    write_file_atomically(out, page, Durability::kReplace);
+    named.empty() ? write_file_atomically(out, page, Durability::kReplace) : write_named_file(out, page);
   }
   print(prints_json ? dump(json) + "\n"
                     : concat(text_of(json), out, opens ? "\n" : ": open it in a browser\n"));

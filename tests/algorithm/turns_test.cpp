@@ -6,8 +6,7 @@ namespace {
 
 constexpr int kWait = 2;
 
-// The value targets [T, E, 2] and the mask of one rollout with turns, or of each agent's own returns.
-std::pair<at::Tensor, at::Tensor> targets(const char* algorithm, ZeroSumTurns turns) {
+Spec spec_of_two(ZeroSumTurns turns) {
   Spec spec = spec_of(ActionSpace::discrete({4}), true);
   spec.roles[0].name = "first";
   spec.roles[0].count = 1;
@@ -15,6 +14,12 @@ std::pair<at::Tensor, at::Tensor> targets(const char* algorithm, ZeroSumTurns tu
   spec.roles[1].name = "second";
   spec.time_limit = kSteps;
   spec.zero_sum_turns = turns;
+  return spec;
+}
+
+// The value targets [T, E, 2] and the mask of one rollout with turns, or of each agent's own returns.
+std::pair<at::Tensor, at::Tensor> targets(const char* algorithm, ZeroSumTurns turns) {
+  const Spec spec = spec_of_two(turns);
   Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0, 0}), kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
@@ -61,13 +66,7 @@ TEST(Turns, TheTargetOfWhoWaitsIsMinusThatOfWhoMoves) {
 
 // Half of the rows of such a game wait, and their targets are those of the others with another sign.
 TEST(Turns, MinibatchesHoldOneRowOfEachStep) {
-  Spec spec = spec_of(ActionSpace::discrete({4}), true);
-  spec.roles[0].name = "first";
-  spec.roles[0].count = 1;
-  spec.roles.push_back(spec.roles[0]);
-  spec.roles[1].name = "second";
-  spec.time_limit = kSteps;
-  spec.zero_sum_turns = {.wait = kWait};
+  const Spec spec = spec_of_two({.wait = kWait});
   Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0, 0}), kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(9);
@@ -99,8 +98,7 @@ TEST(Turns, MinibatchesHoldOneRowOfEachStep) {
   EXPECT_TRUE(at::equal(std::get<0>(at::cat(seen).sort()), wanted));
 
   EXPECT_EQ(Minibatches::wait_of(spec, buffers, AlgorithmChoice::named("PQN-VDN")->traits()), -1);
-  spec.zero_sum_turns = {};
-  EXPECT_EQ(Minibatches::wait_of(spec, buffers, ppo), -1);
+  EXPECT_EQ(Minibatches::wait_of(spec_of_two({}), buffers, ppo), -1);
 }
 
 }  // namespace

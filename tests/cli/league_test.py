@@ -12,7 +12,6 @@ import pytest
 
 from cli.program import output, wdtrain
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CONNECT4 = pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "examples/connect4/connect4.cu"
 # Of one step. `seat`: the first agent wins whatever anybody does; else each is paid what it chose, and a little more.
 DUEL = """
@@ -232,15 +231,12 @@ def test_what_is_refused(place, words, said):
     assert not (place / "league.html").exists()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+def test_a_link_that_is_named_stays_one(place, tmp_path):
+    (tmp_path / "page.html").touch()
+    (tmp_path / "link.html").symlink_to("page.html")
+    done = wdtrain("league", "runs/four", "random", "--games", 2, "--device", "cpu", "--out", tmp_path / "link.html", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "link.html").is_symlink() and "</html>" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("width, dark", [(1280, False), (390, True)])

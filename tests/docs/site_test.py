@@ -13,7 +13,6 @@ import urllib.parse
 import pytest
 
 SOURCE = pathlib.Path(os.environ["WD_SOURCE_DIR"])
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if shutil.which("doxygen") is None:
     pytest.skip("no doxygen is installed", allow_module_level=True)
 
@@ -115,18 +114,6 @@ def test_one_file_has_the_guides(site):
             assert path.read_text().split("\n")[0] in text.split("\n"), path
     for path in (SOURCE / "docs" / "tutorials").glob("*.md"):
         assert path.read_text().split("\n")[0] in text.split("\n"), path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 STATES = [(1280, "light"), (400, "dark"), (400, "light"), (1280, "dark")]

@@ -15,10 +15,6 @@ import pytest
 from cli.program import output, wdtrain
 from play import cells
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed", allow_module_level=True)
-from playwright.sync_api import sync_playwright
 
 GAMES = {
     "tag_continuous": ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=40", "--set",
@@ -27,14 +23,6 @@ GAMES = {
     "simple_adversary": [], "simple_reference": [], "simple_speaker_listener": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
     "continuous_mountain_car": ["--set", "env.episode_length=60"],
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

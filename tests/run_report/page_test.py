@@ -3,17 +3,12 @@ without an error and without a request."""
 
 import json
 import math
-import shutil
 
 import pytest
 
 from cli.program import output
 from run_report.folders import make_run, search
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed", allow_module_level=True)
-from playwright.sync_api import sync_playwright
 
 ROWS = 40
 
@@ -30,14 +25,6 @@ def page_file(tmp_path_factory):
     (run / "rollouts" / "iteration_1.html").write_text("<title>episode</title>")
     output("report", folder / "runs", "--out", folder / "report.html")
     return folder / "report.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
