@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/returns.h"
+#include "src/rollout/who_plays.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -20,9 +21,8 @@ inline ReturnsArgs returns_args(const Trajectory& trajectory, int policy) {
   args.terminated = trajectory.terminated().const_data_ptr<std::uint8_t>();
   args.truncated = trajectory.truncated().const_data_ptr<std::uint8_t>();
   args.reset_step = trajectory.reset_step().const_data_ptr<std::uint8_t>();
-  const ZeroSumTurns& turns = trajectory.spec().zero_sum_turns;
-  if (turns.are_declared() && buffers.num_agents == 2) {
-    args.waits = buffers.action_mask.const_data_ptr<std::uint8_t>() + turns.wait;
+  if (const int wait = waiting_choice(trajectory.spec(), buffers); wait >= 0) {
+    args.waits = buffers.action_mask.const_data_ptr<std::uint8_t>() + wait;
     args.choices = buffers.action_space.choices();
   }
   args.advantage = buffers.advantage.mutable_data_ptr<float>();

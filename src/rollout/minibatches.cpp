@@ -9,6 +9,7 @@
 #include "kernels/sequences.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/rollout/who_plays.h"
 #include "wd/error.h"
 #include "wd/random.h"
 
@@ -111,10 +112,9 @@ Batch Minibatches::gather(int m) {
 }
 
 int Minibatches::wait_of(const Spec& spec, const PolicyLayout& policy, const AlgorithmTraits& traits) {
-  const ZeroSumTurns& turns = spec.zero_sum_turns;
   const bool is_plain = !policy.as_table() && policy.streams.empty() && policy.state_size == 0 &&
                         traits.mixer.kind == Mixer::kNone;
-  return turns.are_declared() && policy.num_agents == 2 && is_plain ? turns.wait : -1;
+  return is_plain ? waiting_choice(spec, policy) : -1;
 }
 
 }  // namespace wd
