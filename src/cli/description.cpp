@@ -92,15 +92,12 @@ std::vector<std::string> words_of(const std::string& type) {
 }
 
 ValueHint hint_of(const OptionInfo& option) {
-  static const std::map<std::string, Completes> kTypes = {{"FILE", Completes::kFiles},
-                                                          {"FOLDER", Completes::kFolders},
-                                                          {"RUN", Completes::kRuns},
-                                                          {"RUN|CHECKPOINT", Completes::kRuns},
-                                                          {"PLAYER", Completes::kRuns},
-                                                          {"NAME", Completes::kEnvironments},
-                                                          {"SECTION.KEY=VALUE", Completes::kSettings},
-                                                          {"SETTING", Completes::kKeys},
-                                                          {"env.KEY=VALUE", Completes::kParameters}};
+  static const std::map<std::string, Completes> kTypes = {
+      {"FILE", Completes::kFiles},        {"FOLDER", Completes::kFolders},
+      {"RUN", Completes::kRuns},          {"RUN|CHECKPOINT", Completes::kRuns},
+      {"NAME", Completes::kEnvironments}, {"SECTION.KEY=VALUE", Completes::kSettings},
+      {"SETTING", Completes::kKeys},      {"env.KEY=VALUE", Completes::kParameters},
+      {"PLAYER", Completes::kRuns}};
   if (const auto type = kTypes.find(option.type); type != kTypes.end()) return {type->second, {}};
   std::vector<std::string> words = option.type == "ALGORITHM" ? algorithm_names() : words_of(option.type);
   if (!words.empty()) return {Completes::kWords, std::move(words)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "src/base/atomic_file.h"
 #include "src/base/json.h"
@@ -38,9 +39,8 @@ std::string note_of(const League& league) {
 
 // Players from the best on.
 Json json_of(const League& league, const Experiment& setup, const Match& match) {
-  std::vector<int> order;
-  for (const League::Member& member : league.members)
-    order.push_back(static_cast<int>(&member - league.members.data()));
+  std::vector<int> order(league.members.size());
+  std::iota(order.begin(), order.end(), 0);
   const auto rating = [&](int i) { return league.ratings.players[static_cast<std::size_t>(i)]; };
   const auto name = [&](int i) { return league.members[static_cast<std::size_t>(i)].name; };
   std::ranges::stable_sort(order, std::greater(), [&](int i) { return rating(i).value; });
@@ -50,20 +50,16 @@ Json json_of(const League& league, const Experiment& setup, const Match& match) 
                {"repeats", league.repeats},        {"note", note_of(league)},
                {"players", Json::array()},         {"pairs", Json::array()}};
   const auto counted = [](Json into, const SeatedGames& all) {
-    into.update({{"games", std::lround(all.games())},
-                 {"wins", std::lround(all.wins)},
-                 {"draws", std::lround(all.draws)},
-                 {"losses", std::lround(all.losses)},
-                 {"score", all.score()}});
+    into["games"] = std::lround(all.games());
+    into["wins"] = std::lround(all.wins);
+    into["draws"] = std::lround(all.draws);
+    into["losses"] = std::lround(all.losses);
+    into["score"] = all.score();
     return into;
   };
   const auto rated = [](Json into, const Rating& rating) {
-    into.update({{"rating", rating.value},
-                 {"low", rating.low},
-                 {"high", rating.high},
-                 {"elo", elo(rating.value)},
-                 {"elo_low", elo(rating.low)},
-                 {"elo_high", elo(rating.high)}});
+    into.update({{"rating", rating.value}, {"low", rating.low}, {"high", rating.high}});
+    into.update({{"elo", elo(rating.value)}, {"elo_low", elo(rating.low)}, {"elo_high", elo(rating.high)}});
     return into;
   };
   if (league.by_game) json["first_seat"] = rated(Json::object(), league.ratings.first_seat);
@@ -71,7 +67,7 @@ Json json_of(const League& league, const Experiment& setup, const Match& match) 
     json["players"].push_back(counted(rated({{"name", name(i)}}, rating(i)), league.of(i)));
     for (const int j : order)
       if (i != j)
-        json["pairs"].push_back(counted({{"player", name(i)}, {"other", name(j)}}, league.between(i, j)));
+        json["pairs"].push_back(counted({{"player", name(i)}, {"other", name(j)}}, league.of(i, j)));
   }
   return json;
 }
@@ -138,8 +134,7 @@ int league(const CommandLine& line) {
   if (names.size() < 2 || run == names.end())
     throw UsageError(
         "league needs PLAYER PLAYER...: two players at least, one of them a run or a checkpoint");
-  if (games % 2 != 0)
-    throw UsageError(concat("--games ", games, ": must be even, half of them on each seat"));
+  if (games % 2 != 0) throw UsageError(concat("--games ", games, ": must be even, half on each seat"));
   const std::string out = !named.empty() || (prints_json && !opens) ? named : "league.html";
   if (!out.empty() && !out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
   check_place("--out", out);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "src/base/join.h"
 #include "src/base/log.h"
@@ -101,7 +100,7 @@ void take_weights(const WarmStart& start, const Checkpoint& checkpoint, const Co
     throw UsageError(concat("--warm_start ", start.text(), ": checkpoint ", checkpoint.name(),
                             " has no policy '", name, "', but ", join(there),
                             ": name the one with which each policy begins, as --warm_start ",
-                            join(map, ",")));
+                            join(map, " --warm_start ")));
   }
   try {
     check_choices(file, policy);
@@ -110,22 +109,6 @@ void take_weights(const WarmStart& start, const Checkpoint& checkpoint, const Co
     throw UsageError(concat("--warm_start ", start.text(), ": policy '", policy.name(),
                             "' cannot begin with the weights of '", name, "': ", error.what()));
   }
-}
-
-// "a=x" and "b=y:z" of "a=x,b=y:z". A comma ends a part if the next one has an equals sign too; a folder that
-// exists has any characters.
-std::vector<std::string> parts_of_map(const std::string& argument, const fs::path& base) {
-  const std::string run = parts_of_player(argument.substr(argument.find('=') + 1), base).first;
-  if (fs::is_directory(base / run)) return {argument};
-  std::vector<std::string> parts;
-  std::istringstream words(argument);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (parts.empty() || word.find('=') != std::string::npos)
-      parts.push_back(word);
-    else
-      parts.back() += ',' + word;
-  }
-  return parts;
 }
 
 bool means_latest(const std::string& argument) { return argument.empty() || argument == "latest"; }
@@ -190,17 +173,15 @@ std::string WarmStart::text() const {
 WarmStarts parse_warm_starts(const std::vector<std::string>& arguments, const fs::path& base) {
   WarmStarts starts;
   for (const std::string& argument : arguments) {
-    if (argument.find('=') == std::string::npos || fs::is_directory(base / argument)) {
+    const std::size_t equals = fs::is_directory(base / argument) ? std::string::npos : argument.find('=');
+    if (equals == std::string::npos) {
       starts.push_back({.run = argument});
       continue;
     }
-    for (const std::string& part : parts_of_map(argument, base)) {
-      const std::size_t equals = part.find('=');
-      const auto [run, name] = parts_of_player(part.substr(equals + 1), base);
-      if (equals == 0 || run.empty())
-        throw UsageError(concat("--warm_start ", argument, ": must be RUN or POLICY=RUN:NAME,..."));
-      starts.push_back({part.substr(0, equals), run, name});
-    }
+    const auto [run, name] = parts_of_player(argument.substr(equals + 1), base);
+    if (equals == 0 || run.empty())
+      throw UsageError(concat("--warm_start ", argument, ": must be RUN or POLICY=RUN:NAME"));
+    starts.push_back({argument.substr(0, equals), run, name});
   }
   std::set<std::string> named;
   for (const WarmStart& start : starts)

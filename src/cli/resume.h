@@ -22,8 +22,7 @@ Checkpoint find_checkpoint(const std::string& argument, const std::filesystem::p
 // "trainer.seed: 1 -> 2". Settings for the length of training, for the machine and for saving are ignored.
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
-// Whose weights a policy begins with: one part of "POLICY=RUN:NAME,POLICY=RUN:NAME", or "RUN" of all
-// policies.
+// Whose weights a policy begins with: "POLICY=RUN:NAME", or "RUN" of all policies.
 struct WarmStart {
   std::string policy = {};  // here; empty: each policy
   std::string run = {};     // the folder of a run or a checkpoint, or "latest"

@@ -127,12 +127,9 @@ auto explaining_memory(const scaling::Job& job, const F& f) {
 std::vector<std::string> recorded_command() {
   constexpr std::string_view kOption = "--warm_start", kJoined = "--warm_start=";
   const auto chosen = [](const std::string& argument) {
-    std::vector<std::string> parts;
-    for (WarmStart& start : parse_warm_starts({argument}, "")) {
-      start.run = one_run(start.run);
-      parts.push_back(start.text());
-    }
-    return join(parts, ",");
+    WarmStart start = parse_warm_starts({argument}, "").front();
+    start.run = one_run(start.run);
+    return start.text();
   };
   std::vector<std::string> command = own_command();
   for (std::size_t k = 1; k < command.size(); ++k) {

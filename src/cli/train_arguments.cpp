@@ -63,7 +63,7 @@ bool TrainArguments::parse(const CommandLine& line) {
                  "with --resume: allow settings that differ from those of the checkpoint");
   arguments.repeatable(
       "--warm_start", warm_start, "RUN|CHECKPOINT",
-      "start a new run with the weights of this run or checkpoint; POLICY=RUN:NAME,...: each "
+      "start a new run with the weights of this run or checkpoint; POLICY=RUN:NAME, once for each: a "
       "policy with those of another one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and its source, then exit");

@@ -43,23 +43,15 @@ void count(SeatedGames& games, double own, double other) {
 
 }  // namespace
 
-SeatedGames League::between(int member, int other) const {
-  SeatedGames all{member, other};
+SeatedGames League::of(int member, std::optional<int> other) const {
+  SeatedGames all{member, other.value_or(member)};
   for (const SeatedGames& games : results) {
-    const bool began = games.first == member && games.second == other;
-    if (!began && (games.first != other || games.second != member)) continue;
+    const bool began = games.first == member;
+    if (!began && games.second != member) continue;
+    if (other && *other != (began ? games.second : games.first)) continue;
     all.wins += began ? games.wins : games.losses;
     all.draws += games.draws;
     all.losses += began ? games.losses : games.wins;
-  }
-  return all;
-}
-
-SeatedGames League::of(int member) const {
-  SeatedGames all{member, member};
-  for (int other = 0; other < static_cast<int>(members.size()); ++other) {
-    const SeatedGames one = between(member, other);
-    all = {member, member, all.wins + one.wins, all.draws + one.draws, all.losses + one.losses};
   }
   return all;
 }

@@ -1,6 +1,7 @@
 // league.h: players of a game with two sides, each against each other, on both seats.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,7 @@ struct League {
   Ratings ratings;
 
   // All results of a member, against one other or all, on both seats.
-  SeatedGames between(int member, int other) const;
-  SeatedGames of(int member) const;
+  SeatedGames of(int member, std::optional<int> other = {}) const;
 };
 
 // Plays `match` with each pair of members, half of its episodes with each of them on the first seat, from the

@@ -35,8 +35,7 @@ Json quantity_json(const drawing::Quantity& quantity) {
 }
 
 Json drawing_json(const Drawing& drawing) {
-  static constexpr const char* kKinds[] = {"circle", "rectangle", "line",
-                                           "cells"};  // in the order of Shape::Kind
+  static constexpr const char* kKinds[] = {"circle", "rectangle", "line", "cells"};  // as Shape::Kind
   Json shapes = Json::array();
   for (const drawing::Shape& shape : drawing.shapes) {
     shapes.push_back({{"kind", kKinds[static_cast<std::size_t>(shape.kind)]},
@@ -49,9 +48,7 @@ Json drawing_json(const Drawing& drawing) {
                       {"role", shape.role},
                       {"objects", shape.objects}});
     if (shape.kind != drawing::Shape::Kind::kCells) continue;
-    shapes.back()["columns"] = shape.columns;
-    shapes.back()["colors"] = shape.colors;
-    shapes.back()["discs"] = shape.discs;
+    shapes.back().update({{"columns", shape.columns}, {"colors", shape.colors}, {"discs", shape.discs}});
   }
   return {{"left", drawing.left}, {"bottom", drawing.bottom}, {"right", drawing.right},
           {"top", drawing.top},   {"grid", drawing.grid},     {"shapes", shapes}};

@@ -332,8 +332,8 @@ def test_a_warm_start_maps_policies(taught, tmp_path):
     link, weights = tmp_path / "taught", {name: load_file(taught / "weights" / f"{name}.safetensors") for name in ("tagger", "runner")}
     link.symlink_to(taught)
     newest = f"{link}/checkpoints/latest"
-    for k, starts in enumerate(([f"first={link}:tagger,second={link}:tagger,runner={link}"],
-                                [f"first={link}:tagger", f"second={newest}:tagger,runner={newest}:runner"],
+    for k, starts in enumerate(([f"first={link}:tagger", f"second={link}:tagger", f"runner={link}"],
+                                [f"first={link}:tagger", f"second={newest}:tagger", f"runner={newest}:runner"],
                                 [f"first={taught}:tagger", f"second={taught}:tagger", f"runner={taught}"])):
         done, found = in_parts(tmp_path / str(k), *starts)
         assert done.returncode == 0, done.stderr
@@ -361,14 +361,14 @@ def test_a_warm_start_of_the_only_policy(tmp_path):
 
 
 @pytest.mark.parametrize("start, message", [
-    ("{}", "has no policy 'first', but runner, tagger: name the one with which each policy begins, as --warm_start first={0}:runner,second={0}:runner,runner={0}:runner"),
+    ("{}", "has no policy 'first', but runner, tagger: name the one with which each policy begins, as --warm_start first={0}:runner --warm_start second={0}:runner --warm_start runner={0}:runner"),
     ("first={}", "has no policy 'first', but runner, tagger: name the one"),
     ("first={}:taggers", "has no policy 'taggers', but runner, tagger: name the one"),
     ("frist={}:tagger", "there is no policy 'frist' here; did you mean \"first\"?"),
     ("first={}:runner", "policy 'first' cannot begin with the weights of 'runner': "),
     ("first=nowhere:tagger", "nowhere: there is no such folder"),
-    ("first=", "must be RUN or POLICY=RUN:NAME,..."),
-    ("={}", "must be RUN or POLICY=RUN:NAME,..."),
+    ("first=", "must be RUN or POLICY=RUN:NAME"),
+    ("={}", "must be RUN or POLICY=RUN:NAME"),
     (["first={}:tagger", "first={}:tagger"], "names the policy a second time"),
     (["{}", "first={}:tagger"], "one run is for all policies: give it alone"),
 ])
