@@ -12,7 +12,7 @@ struct Connect4 {
     bool threats = false;
     void describe(auto&& field) {
       field("random_plies", random_plies, {0, 40},
-            "a game begins after 0 to this many stones dropped at random");
+            "a game begins after 0 to this many stones dropped at random, late starts more often");
       field("script_depth", script_depth, {1, 8}, "plies that the scripted player looks ahead");
       field("threats", threats, "players also see where a stone would win at once, and where stones land");
     }
@@ -107,7 +107,9 @@ struct Connect4 {
     team.once([&] {
       Bits own = 0, other = 0;  // of who is on turn
       int plies = 0;
-      const int most = p.random_plies == 0 ? 0 : random.integer(0, kStarter, p.random_plies + 1);
+      // Late positions, which games from early ones reach more rarely, are more frequent.
+      const int range = p.random_plies + 1;
+      const int most = wd::max(random.integer(0, kStarter, range), random.integer(1, kStarter, range));
       for (int k = 0; k < most; ++k) {
         const int col = random.integer(0, k, kCols);
         const Bits stone = landings(own | other) & column(col);

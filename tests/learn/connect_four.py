@@ -39,7 +39,7 @@ def train(run, settings, seed, steps):
         return
     game = ROOT / "examples/connect4"
     batch = 4096
-    given = [*settings, f"policy.shared.lr=[[0, 5e-4], [{steps}, 0]]", f"saving.checkpoint_freq={steps // batch // POINTS}", f"saving.keep_last={POINTS + 2}",
+    given = [*settings, f"policy.shared.lr=[[0, 1e-3], [{steps}, 0]]", f"saving.checkpoint_freq={steps // batch // POINTS}", f"saving.keep_last={POINTS + 2}",
              "saving.checkpoint_seconds=0", "eval.every=0"]
     sets = [argument for setting in given for argument in ("--set", setting.format(every=steps // 40) if setting is POOL else setting)]
     command = [os.environ.get("WDTRAIN", ROOT / "build/wdtrain"), "train", game / "connect4.cu", "--config", game / "strong.yaml", "--total_steps", steps, "--seed", seed,
