@@ -22,6 +22,10 @@ struct alignas(16) Pack {
   std::uint32_t word[4];
 };
 
+struct alignas(8) WordPair {
+  std::uint32_t word[2];
+};
+
 // Whole packs are read, also of padding, whose numbers count as 0 from the `terms`-th on.
 template <typename Number>
 __device__ Pack without_padding(Pack pack, int terms) {
@@ -106,7 +110,8 @@ __device__ void stage_weight(const ProductPass& pass, int first, std::uint32_t* 
 #pragma unroll 4
   for (int item = static_cast<int>(threadIdx.x); item < items; item += kProductThreads) {
     const int word = item % kStep, octet = item / kStep % octets, step = item / kStep / octets;
-    const int row = step * kStep + word, column = first + octet * kEachLane;
+    const int row = first_word_of_step(step, word % 4, pass.shape.words) + word / 4,
+              column = first + octet * kEachLane;
     std::uint32_t words[kEachLane];
     if constexpr (sizeof(Number) == 2) {
       const auto low = weights_of<Number>(pass.args, 2 * row, column),
@@ -126,10 +131,6 @@ __device__ void stage_weight(const ProductPass& pass, int first, std::uint32_t* 
   }
 }
 
-struct alignas(8) WordPair {
-  std::uint32_t word[2];
-};
-
 template <typename Number, Derivative kDerivative, int kPacks>
 __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constant__ const ProductPass pass) {
   const HiddenGradientArgs& args = pass.args;
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
   Tile<Number, kPacks> next(pass);
   next.load(begin, end);
   stage_weight<Number>(pass, first, weight);
-  float sum[kEachLane] = {};
+  float sum[ProductShape::kMostSlots] = {};  // of column g of the lane's, by slot
   std::uint32_t* stage = stages;
   for (std::int64_t top = begin; top < end; top += shape.tile()) {
     next.store(stage);
@@ -166,11 +167,14 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
 #pragma unroll 2
     for (int step = 0; step < shape.words / kStep; ++step) {
       std::uint32_t a[kHigh][4], b[kWide][2];
-      const std::uint32_t* const rows = stage + (high + g) * shape.stride() + step * kStep + t;
+      const std::uint32_t* const rows =
+          stage + (high + g) * shape.stride() + first_word_of_step(step, t, shape.words);
 #pragma unroll
-      for (int m = 0; m < kHigh; ++m)
-#pragma unroll
-        for (int w = 0; w < 4; ++w) a[m][w] = rows[(m * 16 + w % 2 * 8) * shape.stride() + w / 2 * 4];
+      for (int i = 0; i < 2 * kHigh; ++i) {
+        const auto pair = *reinterpret_cast<const WordPair*>(rows + i * 8 * shape.stride());
+        a[i / 2][i % 2] = pair.word[0];
+        a[i / 2][2 + i % 2] = pair.word[1];
+      }
       const std::uint32_t* const columns = weight + ((step * shape.across + beside) * kWide * 32 + lane) * 2;
 #pragma unroll
       for (int n = 0; n < kWide; ++n) {
@@ -184,38 +188,44 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
         for (int n = 0; n < kWide; ++n) multiply_add<Number>(product[m][n], a[m], b[n], Place::current());
     }
 #pragma unroll
-    for (int i = 0; i < 2 * kHigh; ++i) {
-      const std::int64_t row = top + high + i * 8 + g;
-      if (row >= end || column >= args.width) continue;
-      Numbers<Number, kEachLane> result;
+    for (int m = 0; m < kHigh; ++m) {
+      float of_rows[kEachLane] = {};
 #pragma unroll
-      for (int c = 0; c < kEachLane; ++c) {
-        Number of_y;
-        store_number(&of_y, product[i / 2][c / 2][i % 2 * 2 + c % 2]);
-        result.at[c] = derived<Number, kDerivative>(of_y, y[i / 2][i % 2].at[c]);
-        sum[c] += load_number(&result.at[c]);
+      for (int r = 0; r < 2; ++r) {
+        const std::int64_t row = top + high + m * 16 + r * 8 + g;
+        if (row >= end || column >= args.width) continue;
+        Numbers<Number, kEachLane> result;
+#pragma unroll
+        for (int c = 0; c < kEachLane; ++c) {
+          Number of_y;
+          store_number(&of_y, product[m][c / 2][r * 2 + c % 2]);
+          result.at[c] = derived<Number, kDerivative>(of_y, y[m][r].at[c]);
+          of_rows[c] += load_number(&result.at[c]);
+        }
+        *reinterpret_cast<Numbers<Number, kEachLane>*>(to + row * args.to.stride) = result;
       }
-      *reinterpret_cast<Numbers<Number, kEachLane>*>(to + row * args.to.stride) = result;
+      const float of_column = sum_over_rows(of_rows, lane);
+      const int slot = shape.slot_of(top - begin + high + m * 16);
+#pragma unroll
+      for (int k = 0; k < ProductShape::kMostSlots; ++k)
+        if (k == slot) sum[k] += of_column;
     }
     stage = stage == stages ? stages + shape.stage_words() : stages;
   }
   if (args.bias_grad == nullptr) return;
   meet(Place::current());  // the stages are free
-  // The lanes' sums, in order. [lanes that share columns][columns]
+  // The slots' sums, in order. [slots][columns]
   auto* const subtotal = reinterpret_cast<float*>(stages);
-  const int lanes = shape.tile() / kSide * 8, columns = shape.columns();
+  const int columns = shape.columns();
 #pragma unroll
-  for (int c = 0; c < kEachLane; ++c) subtotal[(high / kSide * 8 + g) * columns + own + c] = sum[c];
+  for (int k = 0; k < ProductShape::kMostSlots; ++k)
+    if (k < shape.slots && k * 16 % shape.tile() / kSide == high / kSide)
+      subtotal[k * columns + own + g] = sum[k];
   meet(Place::current());
   if (static_cast<int>(threadIdx.x) >= columns) return;
   float total = subtotal[threadIdx.x];
-  for (int l = 1; l < lanes; ++l) total += subtotal[l * columns + static_cast<int>(threadIdx.x)];
-  const int at = first + static_cast<int>(threadIdx.x);
-  if (shape.parts > 1) {
-    if (at < args.width) parts_of(args)[blockIdx.x * args.width + at] = total;
-  } else if (at < args.biases) {
-    add_to_bias(args, at, total);
-  }
+  for (int k = 1; k < shape.slots; ++k) total += subtotal[k * columns + static_cast<int>(threadIdx.x)];
+  put_column_sum(args, shape.parts, first + static_cast<int>(threadIdx.x), total);
 }
 
 template <typename Number, Derivative kDerivative, int kPacks>

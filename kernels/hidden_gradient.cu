@@ -87,12 +87,7 @@ __global__ void __launch_bounds__(kGradientThreads)
   for (int k = static_cast<int>(threadIdx.x); k < threads * kEach; k += kGradientThreads) {
     float total = subtotal[k];
     for (int l = 1; l < shape.lanes; ++l) total += subtotal[l * threads * kEach + k];
-    const int at = static_cast<int>(blockIdx.y) * threads * kEach + k;
-    if (shape.parts > 1) {
-      if (at < args.width) parts_of(args)[blockIdx.x * args.width + at] = total;
-    } else if (at < args.biases) {
-      add_to_bias(args, at, total);
-    }
+    put_column_sum(args, shape.parts, static_cast<int>(blockIdx.y) * threads * kEach + k, total);
   }
 }
 

@@ -50,6 +50,37 @@ __device__ inline void add_to_bias(const HiddenGradientArgs& args, int column, f
   *sum = args.add ? *sum + total : total;
 }
 
+// The sum of column `at` over the rows of this block, one of `parts`.
+__device__ inline void put_column_sum(const HiddenGradientArgs& args, std::int64_t parts, int at,
+                                      float total) {
+  if (parts > 1) {
+    if (at < args.width) parts_of(args)[blockIdx.x * args.width + at] = total;
+  } else if (at < args.biases) {
+    add_to_bias(args, at, total);
+  }
+}
+
+// Terms are multiplied in steps of 8 words (multiply_add()), of which lane t of four has two neighbors, so
+// that it finds those of two steps in one pack. This is the first one; `words` is a multiple of 8.
+__device__ inline int first_word_of_step(int step, int t, int words) {
+  const int pack = step / 2 * 16;
+  return pack + 16 <= words ? pack + 4 * t + step % 2 * 2 : step * 8 + 2 * t;
+}
+
+// x: of 8 columns; the sum over the 8 lanes that differ in lane / 4 = g. Lane g gets that of column g.
+__device__ inline float sum_over_rows(float (&x)[8], int lane) {
+#pragma unroll
+  for (int bit = 4; bit >= 1; bit /= 2) {
+    const bool upper = (lane / 4 & bit) != 0;
+#pragma unroll
+    for (int c = 0; c < bit; ++c) {
+      const float send = upper ? x[c] : x[c + bit], keep = upper ? x[c + bit] : x[c];
+      x[c] = keep + exchange_xor(0xffffffffu, send, bit * 4, Place::current());
+    }
+  }
+  return x[0];
+}
+
 // Enqueues the sums of the parts' sums of columns.
 void add_parts(void* stream, const HiddenGradientArgs& args, std::int64_t parts);
 

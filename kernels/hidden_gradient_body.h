@@ -50,23 +50,27 @@ struct ProductShape {
   static constexpr int kEach = 8;   // neighboring columns of a lane
   static constexpr int kStep = 8;   // words that are multiplied at once
   static constexpr int kMaxPacks = 8;
+  static constexpr int kMostSlots = 12;
   static constexpr std::size_t kMaxShared = 99 << 10;  // bytes that a block has on all GPUs since sm_80
   int words = 0;                                       // of the terms of a sum, padded
   int across = 0;                                      // warps side by side
   int groups = 0;                                      // blocks that share rows
   std::int64_t parts = 0, rows_per_part = 0;
+  // Columns are summed over 16 rows at a time, and these sums in turn into so many slots.
+  int slots = 0;
 
+  WD_FN int slot_of(std::int64_t row_of_part) const { return static_cast<int>(row_of_part / 16 % slots); }
   WD_FN int tile() const { return kWarps / across * kSide; }  // rows
   WD_FN int columns() const { return across * kSide; }        // of a block
   // Packs of 16 bytes of a tile that a thread stages.
   WD_FN int packs() const { return (tile() * words / 4 + kThreads - 1) / kThreads; }
-  // A row of a tile, in words: rows begin in different banks.
-  WD_FN int stride() const { return words + 4; }
+  // A row of a tile, in words: no more than two lanes of a half warp have the same bank.
+  WD_FN int stride() const { return words % 16 == 0 ? words + 8 : words; }
   WD_FN int weight_words() const { return words * columns(); }
   WD_FN int stage_words() const { return tile() * stride(); }
-  // Two stages; in the end the lanes' sums of columns.
+  // Two stages; in the end the slots' sums of columns.
   std::size_t shared_bytes() const {
-    const int sums = kWarps * kSide * kEach;
+    const int sums = kMostSlots * columns();
     return 4 *
            static_cast<std::size_t>(weight_words() + (2 * stage_words() > sums ? 2 * stage_words() : sums));
   }
@@ -78,6 +82,7 @@ struct ProductShape {
     ProductShape shape;
     const int terms_per_word = args.grad.halves != nullptr ? 2 : 1;
     shape.words = (args.inner + terms_per_word * kStep - 1) / (terms_per_word * kStep) * kStep;
+    if (shape.words < 2 * kStep) shape.words = 2 * kStep;
     for (shape.across = 1; shape.across < kWarps; shape.across *= 2)
       if (shape.columns() >= args.width && shape.packs() <= kMaxPacks) break;
     shape.groups = (args.width + shape.columns() - 1) / shape.columns();
@@ -87,6 +92,11 @@ struct ProductShape {
     if (parts > HiddenGradientArgs::kMaxParts) parts = HiddenGradientArgs::kMaxParts;
     const std::int64_t rows = (args.rows + parts - 1) / parts;
     shape.rows_per_part = (rows + shape.tile() - 1) / shape.tile() * shape.tile();
+    shape.slots = 8;
+    if (args.rows_per_part > 0) {
+      shape.rows_per_part = args.rows_per_part;
+      shape.slots = args.slots;
+    }
     shape.parts = (args.rows + shape.rows_per_part - 1) / shape.rows_per_part;
     return shape;
   }

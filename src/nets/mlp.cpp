@@ -98,6 +98,8 @@ Mlp::Mlp(MlpShape shape, const PolicyLayout& layout, Device device)
     : shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
   if (layout.as_table() && shape_.parts[0].is_observation())
     first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device);
+  chains_ = device.is_cuda() && has_chain() &&
+            shared_memory(device) >= ChainShape::shared_bytes(shape_.hidden.back());
 }
 
 void Mlp::bind(const at::Tensor& parameters, const at::Tensor& shadow) {
@@ -164,6 +166,10 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->normalized.push_back(at::zeros({rows, width}, floats));
     memory->inverse_std.push_back(at::zeros({rows}, floats));
   }
+  if (chains_) {
+    memory->signs = at::zeros({rows, shape_.hidden.back() / 8}, floats.dtype(at::kByte));
+    memory->below_signs = at::zeros_like(memory->signs);
+  }
   if (with_gradients && shape_.layer_norm && cuda && !shape_.hidden.empty()) {
     const int widest = *std::max_element(shape_.hidden.begin(), shape_.hidden.end());
     memory->norm_parts = at::empty({kNormParts, 2, widest}, floats);
@@ -201,6 +207,10 @@ std::unique_ptr<Network::Workspace> Mlp::Memory::view(std::int64_t begin, std::i
   for (std::size_t l = 0; l < normalized.size(); ++l) {
     rows->normalized[l] = normalized[l].narrow(0, begin, n);
     rows->inverse_std[l] = inverse_std[l].narrow(0, begin, n);
+  }
+  if (signs.defined()) {
+    rows->signs = signs.narrow(0, begin, n);
+    rows->below_signs = below_signs.narrow(0, begin, n);
   }
   rows->output = output.narrow(0, begin, n);
   return rows;
@@ -256,7 +266,8 @@ double Mlp::backward_flop() const {
 std::int64_t Mlp::activation_size() const {
   const std::int64_t hidden = std::accumulate(shape_.hidden.begin(), shape_.hidden.end(), std::int64_t{0});
   const auto layers = static_cast<std::int64_t>(shape_.hidden.size());
-  return shape_.outputs + hidden + (shape_.layer_norm ? hidden + layers : 0);
+  return shape_.outputs + hidden + (shape_.layer_norm ? hidden + layers : 0) +
+         (has_chain() ? shape_.hidden.back() / 8 : 0);
 }
 
 void Mlp::normalize(std::size_t l, std::int64_t n, Memory& memory) const {

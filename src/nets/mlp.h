@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/chain.h"
 #include "src/nets/activation.h"
 #include "src/nets/linear.h"
 #include "src/nets/table_layer.h"
@@ -51,6 +52,9 @@ class Mlp : public Network {
     // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
     // sums; and [rows] float32, what they were multiplied by.
     std::vector<at::Tensor> normalized, inverse_std;
+    // [rows, width / 8] bytes: of the activations of the last hidden layer and of the one below it, if they are
+    // of a chain.
+    at::Tensor signs, below_signs;
     at::Tensor norm_parts;   // working memory of the gradients of scales and shifts, on a GPU
     at::Tensor bias_parts;   // the same of the gradients of biases
     at::Tensor output_grad;  // bf16: [rows, outputs], rounded
@@ -113,6 +117,15 @@ class Mlp : public Network {
   // Writes the sums of the gradients of rows of agents, n in all, to `units` and `slots` of the memory.
   void collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) const;
 
+  // Whether the last hidden layer and the output layer are a chain (kernels/chain.h), on a GPU that has the
+  // shared memory for one.
+  bool has_chain() const {
+    const std::vector<int>& hidden = shape_.hidden;
+    return shape_.precision == kBf16 && shape_.activation == kRelu && !shape_.layer_norm &&
+           shape_.copies == 1 && hidden.size() > 1 && hidden.back() == hidden[hidden.size() - 2] &&
+           ChainShape::has(hidden.back(), shape_.outputs);
+  }
+
   bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].is_shared(); }
   bool reads_tables() const { return first_ != nullptr; }
   // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded.
@@ -124,7 +137,8 @@ class Mlp : public Network {
 
   MlpShape shape_;
   Device device_;
-  int agents_;  // rows per replica and step
+  int agents_;           // rows per replica and step
+  bool chains_ = false;  // has_chain(), and this device can compute it
   std::vector<Layer> layers_;
   std::vector<Layer> shadow_;          // bf16: the layers in bfloat16
   std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, otherwise null
@@ -223,9 +237,14 @@ class MlpGpu final : public Mlp {
   // themselves.
   void pass(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
             const at::Tensor& bias_grad, bool add, const Memory& memory) const;
-  void multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
-                         at::Tensor& below, const at::Tensor& bias_grad, bool add,
+  // What pass() does with grad weight, the gradient of hidden layer l: as one kernel, where there is one for
+  // such a product.
+  void multiply_and_pass(const at::Tensor& grad, std::size_t l, LayerGradients* gradient, bool add,
                          const Memory& memory) const;
+  HiddenGradientArgs product_over(const at::Tensor& grad, std::size_t l, LayerGradients* gradient, bool add,
+                                  const Memory& memory) const;
+  void chain_forward(std::int64_t n, const Memory& memory) const;
+  void chain_backward(const at::Tensor& grad, LayerGradients* gradient, bool add, const Memory& memory) const;
   HiddenGradientArgs pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
                                const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.

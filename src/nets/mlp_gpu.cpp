@@ -24,6 +24,8 @@ at::Tensor with_columns(const at::Tensor& x, std::int64_t columns) {
   return x.as_strided({x.size(0), x.size(1), columns}, {x.stride(0), x.stride(1), 1});
 }
 
+std::uint16_t* halves_of(const at::Tensor& x) { return static_cast<std::uint16_t*>(x.mutable_data_ptr()); }
+
 }  // namespace
 
 MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
@@ -60,7 +62,7 @@ void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
   const std::int64_t n = rows_of(input);
   const ActivationFunctions& activation = functions_of(shape_.activation, shape_.precision);
   if (memory.input.defined()) top(memory.input, n).copy_(with_columns(input.parts[0], memory.input.size(1)));
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
+  for (std::size_t l = 0; l < layers_.size() - (chains_ ? 2 : 0); ++l) {
     const bool head = l + 1 == layers_.size();
     const at::Tensor rows = top(head ? memory.output : memory.hidden[l], n);
     at::Tensor y = with_columns(rows, layers_[l].weight.size(-2));
@@ -77,6 +79,25 @@ void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
     if (normalizes) normalize(l, n, memory);
     if (!head && !fused) activation.forward_gpu(y);
   }
+  if (chains_) chain_forward(n, memory);
+}
+
+void MlpGpu::chain_forward(std::int64_t n, const Memory& memory) const {
+  const std::size_t last = shape_.hidden.size() - 1;
+  ChainForwardArgs args;
+  args.rows = n;
+  args.width = shape_.hidden.back();
+  args.outputs = shape_.outputs;
+  args.below = halves_of(memory.hidden[last - 1]);
+  args.weight = halves_of(shadow_[last].weight);
+  args.bias = halves_of(shadow_[last].bias);
+  args.output_weight = halves_of(shadow_[last + 1].weight);
+  args.output_bias = layers_[last + 1].bias.const_data_ptr<float>();
+  args.hidden = halves_of(memory.hidden[last]);
+  args.output = wd::rows_of<float>(memory.output);
+  args.signs = memory.signs.mutable_data_ptr<std::uint8_t>();
+  args.below_signs = memory.below_signs.mutable_data_ptr<std::uint8_t>();
+  cuda::chain_forward(current_queue(device_).stream, args);
 }
 
 // The parts are added in float32, and the sum is rounded if it is stored in bfloat16.
@@ -110,7 +131,7 @@ GradientMatrix gradient_matrix(const at::Tensor& x) {
   if (!x.defined()) return {};
   const std::int64_t step = x.dim() > 2 ? x.stride(0) : 0;
   if (x.scalar_type() == at::kFloat) return {x.mutable_data_ptr<float>(), nullptr, x.stride(-2), step};
-  return {nullptr, static_cast<std::uint16_t*>(x.mutable_data_ptr()), x.stride(-2), step};
+  return {nullptr, halves_of(x), x.stride(-2), step};
 }
 
 }  // namespace
@@ -143,18 +164,45 @@ void MlpGpu::pass(const at::Tensor& grad, const at::Tensor& activated, const at:
   if (args.to || args.bias_grad != nullptr) cuda::hidden_gradient(current_queue(device_).stream, args);
 }
 
-// below = grad weight, then what pass() does with it: as one kernel, where there is one for such a product.
-void MlpGpu::multiply_and_pass(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& activated,
-                               at::Tensor& below, const at::Tensor& bias_grad, bool add,
-                               const Memory& memory) const {
-  HiddenGradientArgs args = pass_over(below, activated, below, bias_grad, add, memory);
+HiddenGradientArgs MlpGpu::product_over(const at::Tensor& grad, std::size_t l, LayerGradients* gradient,
+                                        bool add, const Memory& memory) const {
+  const at::Tensor below = top(memory.hidden_grad[l], grad.size(-2)),
+                   activated = top(memory.hidden[l], grad.size(-2));
+  HiddenGradientArgs args = pass_over(
+      below, activated, below, shape_.layer_norm ? at::Tensor() : bias_gradient(l, gradient), add, memory);
   args.grad = gradient_matrix(grad);
-  args.weight = gradient_matrix(weight);
+  args.weight = gradient_matrix(weight_of(l + 1));
   args.inner = static_cast<int>(grad.size(-1));
+  if (has_chain() && l + 2 >= shape_.hidden.size()) {
+    args.rows_per_part = ChainShape::rows_per_part(args.rows, args.width);
+    args.slots = ChainShape::warps(args.width);
+  }
+  return args;
+}
+
+void MlpGpu::multiply_and_pass(const at::Tensor& grad, std::size_t l, LayerGradients* gradient, bool add,
+                               const Memory& memory) const {
+  const HiddenGradientArgs args = product_over(grad, l, gradient, add, memory);
+  const Queue queue = current_queue(device_);
   if (shape_.precision != kFp32 && ProductShape::fits(args))
-    return cuda::gradient_product(current_queue(device_).stream, args);
-  linear_->backward_input(grad, weight, below);
-  pass(below, activated, below, bias_grad, add, memory);
+    return cuda::gradient_product(queue.stream, args);
+  at::Tensor below = top(memory.hidden_grad[l], grad.size(-2));
+  linear_->backward_input(grad, weight_of(l + 1), below);
+  HiddenGradientArgs rest = args;
+  rest.grad = rest.to;
+  cuda::hidden_gradient(queue.stream, rest);
+}
+
+void MlpGpu::chain_backward(const at::Tensor& grad, LayerGradients* gradient, bool add,
+                            const Memory& memory) const {
+  const std::size_t last = shape_.hidden.size() - 1;
+  ChainBackwardArgs args;
+  args.output = product_over(grad, last, gradient, add, memory);
+  args.hidden = product_over(top(memory.hidden_grad[last], grad.size(-2)), last - 1, gradient, add, memory);
+  args.hidden.parts += HiddenGradientArgs::kMaxParts / 2 * args.hidden.width;
+  args.signs = memory.signs.const_data_ptr<std::uint8_t>();
+  args.below_signs = memory.below_signs.const_data_ptr<std::uint8_t>();
+  cuda::chain_backward(current_queue(device_).stream, args);
 }
 
 void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
@@ -174,12 +222,11 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
       linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, add);
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
-    const at::Tensor activated = top(memory.hidden[l - 1], n), bias_grad = bias_gradient(l - 1, gradient);
-    multiply_and_pass(grad, weight_of(l), activated, below, shape_.layer_norm ? at::Tensor() : bias_grad, add,
-                      memory);
+    if (!chains_ || l + 1 < head) multiply_and_pass(grad, l - 1, gradient, add, memory);
+    if (chains_ && l == head) chain_backward(grad, gradient, add, memory);
     if (shape_.layer_norm) {
       normalize_backward(l - 1, below, memory, gradient);
-      pass(below, {}, {}, bias_grad, add, memory);
+      pass(below, {}, {}, bias_gradient(l - 1, gradient), add, memory);
     }
     grad = with_columns(below, layers_[l - 1].weight.size(-2));
   }

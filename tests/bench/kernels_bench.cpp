@@ -10,10 +10,12 @@
 #include <benchmark/benchmark.h>
 
 #include <numeric>
+#include <span>
 #include <string_view>
 
 #include "kernels/adam.h"
 #include "kernels/assign_minibatches.h"
+#include "kernels/chain.h"
 #include "kernels/entities.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
@@ -390,6 +392,62 @@ void bench_layer_norm(benchmark::State& state, Device device, std::int64_t rows,
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { layer_norm(queue, args); });
 }
 
+enum class Last { kForward, kBackward, kApart };
+
+// The last two layers of 256 and 43 units in bfloat16 on a GPU: as a chain, or the gradients' two products apart.
+void bench_chain(benchmark::State& state, Device device, std::int64_t rows, Last what) {
+  constexpr int kWidth = 256, kOutputs = 43, kStride = 48;
+  Arrays arrays(device);
+  const auto halves = [&](std::int64_t n) {
+    return reinterpret_cast<std::uint16_t*>(arrays.own(at::randn({n}, arrays.there(at::kBFloat16))));
+  };
+  ChainForwardArgs forward;
+  forward.rows = rows;
+  forward.width = kWidth;
+  forward.outputs = kOutputs;
+  std::uint16_t* const below = halves(rows * kWidth);
+  std::uint16_t *const weight = halves(kWidth * kWidth), *const output_weight = halves(kOutputs * kWidth);
+  forward.below = below;
+  forward.weight = weight;
+  forward.bias = halves(kWidth);
+  forward.output_weight = output_weight;
+  forward.output_bias = arrays.floats(kOutputs);
+  forward.hidden = halves(rows * kWidth);
+  forward.output = {arrays.floats(rows * 44), 44};
+  forward.signs = arrays.flags(rows * kWidth / 8, 0.5);
+  forward.below_signs = arrays.flags(rows * kWidth / 8, 0.5);
+  ChainBackwardArgs backward;
+  backward.signs = forward.signs;
+  backward.below_signs = forward.below_signs;
+  const auto layer = [&](HiddenGradientArgs& args, GradientMatrix grad, std::uint16_t* of, int inner,
+                         std::uint16_t* activated) {
+    args.rows = rows;
+    args.width = args.biases = kWidth;
+    args.derivative = Derivative::kRelu;
+    args.grad = grad;
+    args.weight = {nullptr, of, kWidth};
+    args.inner = inner;
+    args.activated = {nullptr, activated, kWidth};
+    args.to = {nullptr, halves(rows * kWidth), kWidth};
+    args.bias_grad = arrays.floats(kWidth);
+    args.parts = arrays.floats(HiddenGradientArgs::kMaxParts * kWidth);
+    args.rows_per_part = ChainShape::rows_per_part(rows, kWidth);
+    args.slots = ChainShape::warps(kWidth);
+  };
+  layer(backward.output, {nullptr, halves(rows * kStride), kStride}, output_weight, kOutputs, forward.hidden);
+  layer(backward.hidden, backward.output.to, weight, kWidth, below);
+  constexpr std::int64_t kRow = 2 * kWidth, kSigns = kWidth / 4;  // bytes
+  const std::int64_t bytes = what == Last::kForward    ? 2 * kRow + 4 * 44 + kSigns
+                             : what == Last::kBackward ? 2 * kRow + 2 * kStride + kSigns
+                                                       : 5 * kRow + 2 * kStride;
+  run(state, device, rows, rows * bytes, [&](Queue queue) {
+    if (what == Last::kForward) return cuda::chain_forward(queue.stream, forward);
+    if (what == Last::kBackward) return cuda::chain_backward(queue.stream, backward);
+    cuda::gradient_product(queue.stream, backward.output);
+    cuda::gradient_product(queue.stream, backward.hidden);
+  });
+}
+
 // The cost of a profiling scope while --profile is off.
 void bench_idle_scope(benchmark::State& state) {
   for (auto _ : state) {
@@ -411,12 +469,15 @@ void add(const char* kernel, Bench bench, Device device, std::string_view only =
   }
 }
 
-constexpr std::int64_t kChunk = 16'384, kRows[] = {kChunk, 65'536, 204'800};
+constexpr std::int64_t kChunk = 16'384, kRows[] = {kChunk, 65'536, 131'072, 204'800};
+// A wave of an H100's blocks, and a block more.
+constexpr std::int64_t kWaves[] = {67'584, 67'712, 135'168, 135'296};
 
 // Registers `bench(state, rows)` as NAME/ROWS for all numbers of rows, on the CPU for the fewest.
 template <typename Call>
-void add_rows(const std::string& name, Device device, Call bench) {
-  for (const std::int64_t rows : kRows) {
+void add_rows(const std::string& name, Device device, Call bench,
+              std::span<const std::int64_t> numbers = kRows) {
+  for (const std::int64_t rows : numbers) {
     if (!device.is_cuda() && rows != kChunk) continue;
     benchmark::RegisterBenchmark(concat(name, "/", rows, "/", device.is_cuda() ? "cuda" : "cpu").c_str(),
                                  [=](benchmark::State& state) { bench(state, rows); })
@@ -431,6 +492,17 @@ void add_all_rows(Device device) {
            [=, &headline](State& state, std::int64_t rows) { bench_sample(state, headline, device, rows); });
   add_rows("loss/2x21", device,
            [=, &headline](State& state, std::int64_t rows) { bench_loss(state, headline, device, rows); });
+  if (device.is_cuda()) {
+    add_rows(
+        "loss/2x21", device,
+        [=, &headline](State& state, std::int64_t rows) { bench_loss(state, headline, device, rows); }, kWaves);
+    const std::pair<const char*, Last> chains[] = {{"chain/forward", Last::kForward},
+                                                   {"chain/backward", Last::kBackward},
+                                                   {"chain/backward apart", Last::kApart}};
+    for (const auto& [name, what] : chains)
+      add_rows(name, device,
+               [=](State& state, std::int64_t rows) { bench_chain(state, device, rows, what); });
+  }
   add_rows("entities", device, [=](State& state, std::int64_t rows) { bench_entities(state, device, rows); });
   for (const bool halves : {false, true}) {
     const std::string type = halves ? "bf16" : "fp32";

@@ -1,6 +1,7 @@
 // parts_test.cpp: networks with several input parts on the emulated GPU, in all precisions.
 #include "tests/nets/parts.h"
 
+#include "wd/emulator/emulation.h"
 #include "wd/model.h"
 
 namespace wd {
@@ -13,6 +14,49 @@ TEST(Parts, HaveTheOutputsAndGradientsOfTorchOnTheEmulatedGpu) {
       SCOPED_TRACE(precision);
       expect_parts_as_torch(c, precision, gpu);
     }
+}
+
+// Gradients of a perceptron after a forward pass whose sums are exact in every order.
+at::Tensor gradients_with(std::size_t shared_memory, const std::vector<int>& hidden) {
+  const std::size_t before = emulation::opt_in_shared();
+  emulation::set_opt_in_shared(shared_memory);
+  PartsNetwork with({"", {{"observation", 7}}, hidden, kRelu}, kBf16, {DeviceKind::kCuda, 0});
+  constexpr std::int64_t kRows = 700;
+  const auto eighths = [](const at::Tensor& x) { x.mul_(8).round_().div_(8); };
+  eighths(with.parameters);
+  with.shadow.copy_(with.parameters);
+  with.network->parameters_changed();
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(std::uint64_t{3});
+  const auto draw = [&](std::int64_t columns) {
+    return at::randn({kRows, columns}, generator, at::TensorOptions().dtype(at::kFloat));
+  };
+  at::Tensor seen = draw(8), grad = draw(kPartsOutputs);
+  seen.narrow(1, 7, 1).zero_();
+  eighths(seen);
+  NetworkInput input;
+  const at::Device place = with.parameters.device();
+  input.parts[0] = seen.to(at::kBFloat16).to(place).narrow(1, 0, 7);
+  const auto workspace = with.network->make_workspace(kRows, true);
+  const auto gradient = with.network->make_gradient(with.gradients);
+  with.network->forward(input, *workspace);
+  const at::Tensor output_grad = make_output(kRows, kPartsOutputs, with.parameters.options());
+  output_grad.copy_(grad);
+  with.network->backward(input, output_grad, *workspace, gradient.get());
+  const Reference expected(with.c, with.shape.bind(with.parameters.cpu()), {input.parts[0]}, output_grad);
+  const std::vector<at::Tensor> found = tensors_of(with.shape.bind(with.gradients.cpu()));
+  // A third layer has other signs where the second one is rounded.
+  for (std::size_t k = 0; k < found.size() && hidden.size() == 2; ++k)
+    expect_close(found[k], expected.layers[k], 0.02, concat("parameter ", k));
+  emulation::set_opt_in_shared(before);
+  return with.gradients.cpu();
+}
+
+TEST(Parts, GradientsDoNotDependOnTheSharedMemoryOfADevice) {
+  for (const std::vector<int>& hidden : {std::vector{64, 64}, {19, 128, 128}, {256, 256}}) {
+    SCOPED_TRACE(hidden.back());
+    const std::size_t chain = ChainShape::shared_bytes(hidden.back());
+    EXPECT_TRUE(at::equal(gradients_with(chain, hidden), gradients_with(chain - 1, hidden)));
+  }
 }
 
 TEST(Parts, ATargetFollowsOnTheEmulatedGpu) {

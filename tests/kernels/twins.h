@@ -13,9 +13,11 @@
 #include "kernels/normalize.h"
 #include "kernels/running.h"
 #include "kernels/sequences.h"
+#include "src/device/device.h"
 #include "tests/kernels/actor_data.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
+#include "tests/kernels/chain_data.h"
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/critics_data.h"
 #include "tests/kernels/entities_data.h"
@@ -651,6 +653,24 @@ void twins_of_gradient_products() {
   }
 }
 
+// Bits are those of the products one after the other.
+template <typename Memory>
+void twins_of_chains() {
+  Draws draws(5);
+  for (const ChainCase& c : chain_cases()) {
+    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.width << ", " << c.outputs << " outputs");
+    if (ChainShape::shared_bytes(c.width) > shared_memory({DeviceKind::kCuda, 0})) continue;
+    const ChainData data = random_chain_data(c, draws);
+    const ChainResult chained = run_chain(Memory(), c, data, true),
+                      apart = run_chain(Memory(), c, data, false);
+    expect_chain(c, data, chained);
+    EXPECT_EQ(chained.grad, apart.grad);
+    EXPECT_EQ(chained.below_grad, apart.below_grad);
+    EXPECT_EQ(chained.bias_grad, apart.bias_grad);
+    EXPECT_EQ(chained.below_bias_grad, apart.below_bias_grad);
+  }
+}
+
 template <typename Memory>
 void twins_of_entities() {
   Draws draws(23);
@@ -880,6 +900,7 @@ std::vector<Twins> all_twins() {
       {"LayerNorm", twins_of_layer_norm<Memory>},
       {"HiddenGradients", twins_of_hidden_gradients<Memory>},
       {"GradientProducts", twins_of_gradient_products<Memory>},
+      {"Chains", twins_of_chains<Memory>},
       {"Entities", twins_of_entities<Memory>},
       {"Pool", twins_of_pool<Memory>},
       {"Values", twins_of_values<Memory>},

@@ -87,6 +87,10 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=tf32"},
     {"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.precision=bf16"},
+    {"chain_bf16", "tag_gridworld",
+     "policy={tagger: {algorithm: A2C, model: {fc_dims: [64, 64]}}, "
+     "runner: {algorithm: PPO, model: {fc_dims: [32, 128, 128]}}}",
+     "trainer.precision=bf16"},
     {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.observations=table"},
     {"layer_norm", "tag_continuous",

@@ -1,6 +1,7 @@
 // graph_gpu_test.cpp: training replayed from CUDA graphs gives the same results and does not touch the host.
 #include "src/device/device.h"
 #include "src/device/strict.h"
+#include "src/nets/timed_algorithms.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/trainer/graph_cases.h"
 
@@ -12,6 +13,17 @@ class Graphs : public testing::TestWithParam<GraphCase> {};
 TEST_P(Graphs, GiveTheSameBitsAsLaunchesOneByOne) {
   WD_SKIP_WITHOUT_GPU();
   expect_same_bits(train_with(GetParam().setup(false), 9), train_with(GetParam().setup(true), 9));
+}
+
+// In another process too: products take the algorithm that cuBLASLt suggests, and not the one that a clock
+// found faster.
+TEST_P(Graphs, GiveTheSameBitsForTheSameSeed) {
+  WD_SKIP_WITHOUT_GPU();
+  const Experiment training = GetParam().setup(true, {"trainer.time_algorithms=false"});
+  timed_algorithms::forget();
+  const Trained once = train_with(training, 9);
+  timed_algorithms::forget();
+  expect_same_bits(once, train_with(training, 9));
 }
 
 TEST_P(Graphs, LeaveNothingToTheHost) {

@@ -13,11 +13,11 @@ usage: tools/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR]
                     and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR, for example from gpu_pack.sh
-  --call 1          where time on a GPU is short, two calls that take at most 12 minutes together. The first measures: parts
+  --call 1          where time on a GPU is short, two calls that take at most 14 minutes together. The first measures: parts
                     kernels,profile,sweep,small
-  --call 2          the second compares with peers and tests: parts peers,check
-  --parts LIST      some of kernels,profile,sweep,small,peers,check,bench,tests,learn,sanitize,install (all of them, in this
-                    order); each takes at most nine minutes
+  --call 2          the second tests, and trains what no GPU has trained: parts check,play
+  --parts LIST      some of kernels,profile,sweep,small,check,play,peers,bench,tests,learn,sanitize,install (all of them, in
+                    this order); each takes at most nine minutes
   --out FOLDER      of DATE-gpu.json, .md and .log, written again after each step; default docs/benchmarks
   --work FOLDER     of logs and results; default DIR/gpu_results. A later call with the same commit and device leaves out the
                     steps that have passed, so a call that is cut off costs only its last step
@@ -32,8 +32,8 @@ Exit: 0 all steps passed, 1 a step failed or found no time, 3 none failed but so
 TEXT
 }
 
-readonly kCalls=(kernels,profile,sweep,small peers,check)
-readonly kParts=${kCalls[0]},${kCalls[1]},bench,tests,learn,sanitize,install
+readonly kCalls=(kernels,profile,sweep,small check,play)
+readonly kParts=${kCalls[0]},${kCalls[1]},peers,bench,tests,learn,sanitize,install
 dry_run='' device=cuda build_dir=build build=1 parts=$kParts call='' out=docs/benchmarks work='' seconds=3600 again=''
 while (($#)); do
   case $1 in
@@ -207,6 +207,28 @@ profile() {
   rm -rf "${work:?}/profile_$name"
 }
 
+# A short training, whose run stays for the steps behind it.
+train() {
+  local name=$1
+  shift
+  rm -rf "${work:?}/play_$name"
+  "$program" --device cuda --set eval.every=0 --quiet --run_dir "$work/play_$name" "$@" || return
+  tail -1 "$work/play_$name/metrics.jsonl" | head -c 300
+}
+
+# What the kernels that take longest wait for.
+stalls() {
+  local ncu
+  ncu=$(command -v ncu || echo /usr/local/cuda/bin/ncu)
+  if [[ $device != cuda || ! -x $ncu ]]; then
+    echo "there is no ncu, or no GPU"
+    return "$kSkipped"
+  fi
+  "$ncu" --target-processes all --kernel-name regex:'backward_kernel|forward_kernel|product_kernel|staged_loss|staged_sample|step_kernel' --launch-skip 40 --launch-count 24 \
+    --section SpeedOfLight --section Occupancy --section WarpStateStats --csv "$program" "${game[@]}" "${size[@]}" $(precision bf16) --device cuda \
+    --set trainer.cuda_graphs=false --set eval.every=0 --train_batch_size 8192 --total_steps 16384 --quiet --run_dir "$work/stalls" >"$work/stalls.csv"
+}
+
 # Trains a row of docs/learning with five seeds at the same time, and judges it by its target.
 learn() {
   if [[ $device != cuda ]]; then
@@ -276,12 +298,13 @@ game=(--config configs/tag_continuous_perceptron.yaml --set policy.tagger.algori
 shipped=(--env tag_continuous)  # networks over the nearest agents, PPO with several epochs
 kept=(--set policy.tagger.reuse_activations=true --set policy.runner.reuse_activations=true)
 size=(--num_envs 2048) half_size=(--num_envs 1024) measured=(--seconds 1) trained=(--train_batch_size 204800 --total_steps 1638400)
-first_envs=512..4096 chunks=131072,65536,16384
+first_envs=512..4096 chunks=131072,65536,16384 played=(--max_seconds 8)
 if [[ $device != cuda ]]; then
   game+=(--set env.num_taggers=1 --set env.num_runners=3)
   shipped+=(--set env.num_taggers=1 --set env.num_runners=3)
   size=(--num_envs 2) half_size=(--num_envs 1) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 320)
   first_envs=2..4 chunks=16384,131072
+  played=(--num_envs 4 --train_batch_size 80 --total_steps 160)
 fi
 bench_step() { step "bench_$1" "$2" bench "$1" "${game[@]}" "${size[@]}" "${measured[@]}" "${@:3}"; }
 sweep_step() { step "sweep_$1" "$2" bench "sweep_$1" "${game[@]}" "${measured[@]}" --mode train "${@:3}" --sweep "trainer.chunk_rows=$chunks"; }
@@ -291,13 +314,16 @@ precision() { echo "--set trainer.precision=$1"; }
 if has kernels; then
   step gpu 10 sees_gpu
   step warm_up 20 warm_up
-  step kernels 25 kernels
+  step kernels 30 kernels
 fi
 if has profile; then
   step profile_bf16 20 profile bf16 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision bf16)
-  step profile_bf16_16384 20 profile bf16_16384 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision bf16) --set trainer.chunk_rows=16384
   step profile_tf32 20 profile tf32 "${game[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
-  step profile_shipped_tf32 20 profile shipped_tf32 "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
+  for kind in tf32 bf16; do
+    step "profile_shipped_$kind" 20 profile "shipped_$kind" "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision $kind)
+    step "profile_table_$kind" 20 profile "table_$kind" "${game[@]}" --set trainer.observations=table "${size[@]}" "${trained[@]}" $(precision $kind)
+  done
+  step stalls 50 stalls
 fi
 if has sweep; then
   sweep_step bf16 30 "${size[@]}" $(precision bf16)
@@ -306,6 +332,8 @@ if has sweep; then
   sweep_step tf32 30 "${half_size[@]}" $(precision tf32)
   sweep_step kept_tf32 30 "${half_size[@]}" $(precision tf32) "${kept[@]}"
   step sweep_table 30 bench sweep_table "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table --sweep trainer.precision=tf32,bf16
+  step sweep_table_chunks 30 bench sweep_table_chunks "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table $(precision bf16) \
+    --sweep trainer.chunk_rows=131072,524288
   step sweep_shipped 30 bench sweep_shipped "${shipped[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16
 fi
 if has small; then  # games whose time is that of starting kernels, without the start of the program
@@ -313,8 +341,8 @@ if has small; then  # games whose time is that of starting kernels, without the 
     step "bench_$name" 12 bench "$name" --config "configs/$name.yaml" "${measured[@]}" --mode train
   done
   bench_step act_bf16 12 --mode act $(precision bf16)
+  step start 20 train start --config configs/cartpole.yaml --total_steps 1024
 fi
-if has peers; then for kind in fp32 tf32; do step "peers_$kind" 90 peers "$kind"; done; fi
 if has check; then
   step doctor 15 examine
   step_beside twins_gpu_test 20 gpu_test kernels/twins_gpu_test.cpp
@@ -322,6 +350,16 @@ if has check; then
   step_beside executor_gpu_test 20 gpu_test parity/executor_gpu_test.cpp
   step_beside graph_gpu_test 60 gpu_test trainer/graph_gpu_test.cpp
 fi
+if has play; then  # what no GPU has run yet
+  for name in simple_spread_mappo simple_spread_qmix simple_spread_pqn_qmix; do
+    step "play_$name" 20 train "$name" --config "configs/$name.yaml" "${played[@]}"
+  done
+  step play_alone 20 train alone --env simple_tag "${played[@]}"
+  step play_opponent 20 train opponent --env simple_tag "${played[@]}" --set "opponents={adversary: [self, $work/play_alone]}"
+  step play_pool 20 train pool --env tag_gridworld "${played[@]}" --set 'opponents={runner: [{pool: {size: 4, every: 20k}, share: 0.5}, self]}'
+  [[ $device != cuda ]] || step profile_gru 30 profile gru --env cartpole --num_envs 32 --train_batch_size 4096 --total_steps 40960 --set 'policy.shared.model={type: gru, width: 64}'
+fi
+if has peers; then for kind in fp32 tf32; do step "peers_$kind" 90 peers "$kind"; done; fi
 if has bench; then
   bench_step env 45 --mode env
   for kind in tf32 bf16 fp32; do bench_step "train_$kind" 60 --mode train $(precision $kind); done
