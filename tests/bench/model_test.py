@@ -29,6 +29,20 @@ def test_other_settings_are_reproduced_with_the_same_factors(name):
     assert model.Model(run).ms() == pytest.approx(run.measured, rel=0.15)
 
 
+@pytest.mark.parametrize("name", model.AT_D688233)
+def test_what_was_measured_last_is_reproduced(name):
+    run = model.AT_D688233[name]
+    assert model.Model(run).ms() == pytest.approx(run.measured, rel=0.15 if name == "tf32, table" else 0.1)
+
+
+def test_a_chain_replaces_the_last_two_layers():
+    before, after = (model.Model(dataclasses.replace(model.AT_D688233["bf16, rows"], on=(*model.MADE, *more))) for more in ((), ("chain",)))
+    names = [{kernel.name for kernel in one.kernels} for one in (before, after)]
+    assert names[0] - names[1] == {"layer 2", "output layer", "output layer: input, ReLU', sums", "layer 2: input, ReLU', sums"}
+    assert names[1] - names[0] == {"last two layers", "last two layers: inputs, ReLU', sums"}
+    assert after.ms() < 0.85 * before.ms()
+
+
 def test_kernels_of_a_profile_are_reproduced():
     for name, run in model.PROFILES.items():
         measured, predicted = model.measured_groups(name), model.Model(run).groups()

@@ -17,6 +17,7 @@ of the device, which is their time without `fixed`.
 import argparse
 import dataclasses
 import json
+import math
 import pathlib
 import re
 
@@ -30,6 +31,9 @@ CYCLES = 132 * 1.755e9
 ISSUE = 4 * CYCLES  # warp instructions/s
 BLOCKS = 1.66e9  # blocks/s that can begin: the search begins 125 million in 75.3 ms
 L2 = 50e6
+# Two guesses about kernels that no GPU has run, which the next measurement corrects: how far they are from their bound,
+# and cycles of a multiprocessor for an mma.sync of 16 x 8 x 16 numbers in bfloat16.
+GUESSED_FACTOR, GUESSED_MMA_CYCLES = 1.25, 1.6
 
 # Kind: (fixed us, factor, where they come from). "lt" and "kernels" are products_of_cublaslt and kernels of
 # 2026-11-26-gpu-kernels.json; "profile" is its profile by names, at 16,384 rows unless said otherwise.
@@ -38,6 +42,7 @@ KINDS = {
     "weights bf16": (4.0, 1.17, "lt: 17.3, 56.8 us (bounds 11.3, 45.5); 10.9, 32.4 (5.8, 23.4)"),
     "product tf32": (4.0, 1.10, "layers in a chunk 52 us of 34.6 (two), 15.3 of 11.7; in a step 438 of 429: between the two"),
     "weights tf32": (4.0, 1.45, "five cutlass products of a chunk, 101 us of 55"),
+    "weights tf32, long": (4.0, 2.35, "d688233, above 65,536 rows: what is left of the update's 236 ms for three products of a chunk, 135 ms of 56"),
     "product fp32": (5.0, 1.33, "lt, output layer of 64 columns: 19.6, 60.5 and 17.6, 63.4 us (bounds 10.4, 41.6)"),
     "weights fp32": (5.0, 1.33, "the same kernels: profile, cutlass::Kernel2, 49.8 ms of 2,625"),
     "splitK": (3.3, 0.0, "profile: 12.8 ms of 3,939 (tf32 4.5 us each)"),
@@ -47,25 +52,28 @@ KINDS = {
     "ones": (2.3, 1.13, "a product with ones, chosen above 16,384 rows: profile at 65,536 rows, 13.9 us (bound 11.7)"),
     "loss sums": (2.2, 1.0, "profile: 4.4 + 2.2 ms of 1,319"),
     "loss": (9.0, 1.0, "550 memory instructions a row (SASS), one line a cycle and multiprocessor: kernels, 48 and 167 us"),
-    "loss, staged": (16.0, 1.0, "prototype, kernels: 19.5, 24.8 us (bounds 2.4, 9.5): the chain of one block, then copies"),
+    "loss, staged": (0.0, 1.0, "d688233: 28 us a wave of 4 x 132 blocks of 128 rows, however full it is: alone 24.0, 28.8, 102 us in 1, 1, 4 waves; trained 64 in 2"),
     "sampling": (20.0, 1.0, "45 memory instructions a row: kernels, 20.9, 23.3, 59.5 us at 16,384, 65,536, 204,800 rows"),
-    "sampling, staged": (12.0, 2.0, "prototype, kernels: 13.3, 17.7, 39.7 us (bounds 1.1, 4.4, 14)"),
+    "sampling, staged": (0.0, 1.0, "d688233: 29 us a wave of 9 x 132 blocks of 128 rows, both policies 87 us a step; alone 16.9, 19.7, 47.7 in 1, 1, 2 waves"),
     "search": (3.0, 1.0, "one number a thread: bound by blocks that begin; kernels, 9.4 ms for 2e9 numbers of 2 or 4 bytes"),
     "search, 16 bytes": (3.0, 0.99, "prototype, kernels: 1.37 ms for 4 GB, 2.76 for 8"),
     "environment fp32": (0.0, 1.41, "bench env: 310 us of 220"),
     "environment bf16": (0.0, 1.87, "bench env: 206 us of 110; 143 million warp instructions of 2-byte stores (hardware counters)"),
-    "environment, new": (0.0, 1.20, "NOT MEASURED: 120 instructions for 8 entries (SASS) in place of 230, 83 us of issue slots beside 110 us of stores"),
+    "environment, new bf16": (0.0, 1.53, "d688233: 169 us of 110"),
+    "environment, new fp32": (0.0, 1.36, "d688233: 299 us of 220"),
     "entities": (0.0, 1.0, "kernels: 3.55 ns a row (232, 734 us), and 115 us for the chain of one thread"),
-    "entities, block": (8.0, 1.0, "NOT MEASURED: 9,400 instructions a warp of observers (SASS) at 0.8 of the issue slots, 0.051 us a replica; the "
-                                  "prototype took 0.09 us (kernels: 200 us at 2,048 replicas), without skipping things together and with rows written apart"),
+    "entities, block": (0.0, 1.0, "d688233: 48 us a wave of 7 x 132 blocks of a replica: alone 41, 50, 144 us in 1, 1, 3 waves; trained 96 in 3 and 1"),
     "table forward": (379.0, 1.0, "kernels_bench 444 us at 163 replicas, 1.2 ms derived at 2,048: 0.40 us each"),
     "table backward": (230.0, 1.0, "derived from the measured 969 us of a chunk at 163 replicas: 290 us; more replicas guessed"),
-    "table, new": (6.0, 1.0, "NOT MEASURED: instructions (SASS) at 0.85 of the issue slots: forward 65 an entry for 4 units of 128 outputs, backward 560 "
-                             "a unit and range of 7 agents with rows, 200 without; stores at 0.85 of a copy"),
-    "one pass": (7.0, 1.18, "NOT MEASURED: 13 instructions a number (SASS), 7 us of issue slots beside 35 us of memory in bf16 at 65,536 rows; 3 us for the "
-                            "parts. The prototype, with packs of half the size, took 61 us (kernels)"),
-    "product, pass": (8.0, 1.35, "NOT MEASURED: bytes of factors, activations and results at 0.74 of a copy; tensor cores need 18 us for 256 x 256 at 65,536 "
-                                 "rows beside 35 us of memory; 3 us for the parts"),
+    "table, new forward": (6.0, 6.2, "d688233: 141 ms of both policies' steps; the bound is instructions (SASS) at 0.85 of the issue slots: 65 an entry for 4 units "
+                                     "of 128 outputs. It waits for latency"),
+    "table, new backward": (6.0, 1.0, "derived from d688233's table in bf16, 264 ms: 560 instructions a unit and range of 7 agents with rows, 200 without"),
+    "one pass": (7.0, 1.18, "d688233: output layer 19.7 us (bf16, bound 12.4), layer 2 in tf32 128 (103)"),
+    "product, pass bf16": (7.0, 1.96, "d688233: two of a chunk 251 us of 121, at 16,384 rows 43.7 of 15.1"),
+    "product, pass tf32": (7.0, 1.08, "d688233: 117 us of 102"),
+    "output bf16": (6.2, 2.22, "d688233: cutlass::Kernel2, 12.8 ms of steps and 10.9 of chunks, derived from both profiles in bf16"),
+    "output weights bf16": (2.1, 2.04, "the same"),
+    "chain": (6.0, GUESSED_FACTOR, "NOT MEASURED: the bound is memory's or that of GUESSED_MMA_CYCLES"),
     "gather": (2.0, 1.14, "kernels_bench: 2.53 TB/s"),
     "once": (0.0, 1.0, "returns, moments, Adam, episodes: profile, about 2 ms"),
 }
@@ -78,6 +86,7 @@ CHANGES = {
     "head": "output layer on tensor cores, last hidden layer in bf16",
     "one_pass": "ReLU's gradient, rounding and sums of all biases in one kernel",
     "fused": "product of a gradient, ReLU's gradient and sums of the bias in one kernel on tensor cores",
+    "chain": "last two layers in one kernel each way, ReLU as bits",
     "env": "environment: shared memory known to the compiler, packs without conflicts of banks",
     "entities": "entities by a block per replica",
     "table": "table layer rewritten",
@@ -169,7 +178,10 @@ class Model:
     def product(self, name, policy, phase, launches, rows, inputs, outputs, size, precision, weights=False):
         columns = outputs if precision != "fp32" else max(outputs, 64)
         what = "weights" if weights else "product"
-        self.add(name, "products", policy.name, phase, f"{what} {precision}", launches, size, 2.0 * rows * inputs * columns, TENSOR.get(precision, FP32))
+        if name.startswith("output layer") and precision == "bf16":
+            what = "output weights" if weights else "output"
+        kind = f"{what} {precision}" + (", long" if weights and precision == "tf32" and rows > 65_536 else "")
+        self.add(name, "products", policy.name, phase, kind, launches, size, 2.0 * rows * inputs * columns, TENSOR.get(precision, FP32))
         if weights and phase == "update":
             self.add(f"{name}: splitK", "splitK", policy.name, phase, "splitK", launches)
 
@@ -183,8 +195,26 @@ class Model:
             out = 4 if k == last and self.head_precision == "fp32" else self.item
             yield k, widths[k], widths[k + 1], self.item, out
 
+    def precision_of(self, k):
+        """Features of entities are float32, and so is the layer over them in bf16: plain products, whose result is converted."""
+        return "fp32" if k == 0 and self.run.observations == "entities" and self.run.precision == "bf16" else self.run.precision
+
+    def convert(self, k, policy, phase, launches, rows, outputs):
+        if self.precision_of(k) != self.run.precision:
+            self.add(f"layer {k + 1}: conversion", "element-wise", policy.name, phase, "element-wise", launches, rows * outputs * 6.0)
+
     def head_in(self):
         return 4 if self.head_precision == "fp32" else self.item
+
+    def chains(self):
+        return "chain" in self.run.on and self.head_precision == "bf16" and len(self.run.hidden) > 1 and self.run.hidden[-1] == self.run.hidden[-2]
+
+    def chain(self, name, policy, phase, launches, rows, numbers):
+        """The last two layers, which move `numbers` bytes a row."""
+        width = self.run.hidden[-1]
+        tiles = width // 16 * width // 8 + width // 16 * 6  # products of 16 rows
+        bound = max(rows * numbers / COPY, rows / 16 * tiles * GUESSED_MMA_CYCLES / CYCLES) * 1e6
+        self.add(name, "products", policy.name, phase, "chain", launches, rows * float(numbers), 2.0 * rows * width * (width + 48), bound_us=bound)
 
     def forward(self, policy, phase, launches, rows):
         run = self.run
@@ -192,7 +222,10 @@ class Model:
             if k == 0 and run.observations == "table":
                 self.table(policy, phase, launches, rows, outputs, forward=True)
                 continue
-            self.product(f"layer {k + 1}", policy, phase, launches, rows, inputs, outputs, rows * (inputs * size_in + outputs * size_out), run.precision)
+            if self.chains() and k + 1 == len(run.hidden):
+                return self.chain("last two layers", policy, phase, launches, rows, 4 * outputs + 176 + outputs // 4)
+            self.product(f"layer {k + 1}", policy, phase, launches, rows, inputs, outputs, rows * (inputs * size_in + outputs * size_out), self.precision_of(k))
+            self.convert(k, policy, phase, launches, rows, outputs)
         last = run.hidden[-1]
         self.product("output layer", policy, phase, launches, rows, last, run.heads + 5, rows * (last * self.head_in() + 176), self.head_precision)
 
@@ -209,14 +242,16 @@ class Model:
             else:
                 warps, instructions = units * tiles, 560 * with_rows + 200 * (ranges - with_rows)
             bound = max(warps * instructions / (0.85 * ISSUE), stored / (0.85 * COPY)) * 1e6
-            self.add(name, "table", policy.name, phase, "table, new", launches, stored, flop, bound_us=bound)
+            self.add(name, "table", policy.name, phase, f"table, new {'forward' if forward else 'backward'}", launches, stored, flop, bound_us=bound)
+            if self.item == 2:
+                self.add(f"{name}: conversion", "element-wise", policy.name, phase, "element-wise", launches, rows * outputs * 6.0)
         else:
             self.add(name, "table", policy.name, phase, kind, launches, stored, flop, bound_us=(0.40 if forward else 0.37) * units * policy.agents / 100)
 
     def entities(self, policy, phase, launches, rows):
         units, size = rows / policy.agents, rows * (self.run.features * 4 + 24)
         if "entities" in self.run.on:
-            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=0.051 * units * max(policy.agents, 25) / 100)
+            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=48 * math.ceil(units / (7 * 132)) * max(policy.agents, 33) / 100)
         else:
             us = max(115.0, 3.55e-3 * rows)
             self.add("entities", "entities", policy.name, phase, "entities", launches, size, bound_us=3.55e-3 * rows, us=us)
@@ -226,7 +261,7 @@ class Model:
         row = {"rows": 105 * run.width * self.item}.get(run.observations, run.table_numbers * 4)
         kind = f"environment {'bf16' if self.item == 2 else 'fp32'}"
         if "env" in run.on and run.observations == "rows":
-            kind = "environment, new"
+            kind = f"environment, new {'bf16' if self.item == 2 else 'fp32'}"
         size = run.envs * row
         us = max(45.0, KINDS[kind][1] * size / COPY * 1e6)  # 46 us where it writes tables: the game itself
         self.add("environment", "environment", "", "rollout", kind, run.steps, size, us=us)
@@ -237,7 +272,7 @@ class Model:
             self.entities(policy, "rollout", launches, rows)
         self.forward(policy, "rollout", launches, rows)
         if "staged" in run.on:
-            self.add("sampling", "sampling", policy.name, "rollout", "sampling, staged", launches, rows * 192.0)
+            self.add("sampling", "sampling", policy.name, "rollout", "sampling, staged", launches, rows * 192.0, bound_us=29 * math.ceil(rows / (9 * 132 * 128)))
         else:
             self.add("sampling", "sampling", policy.name, "rollout", "sampling", launches, rows * 192.0, bound_us=rows * 45 / CYCLES * 1e6)
 
@@ -257,7 +292,7 @@ class Model:
         if not kept:
             self.forward(policy, "update", chunks, rows)
         if "staged" in run.on:
-            self.add("loss", "loss", policy.name, "update", "loss, staged", chunks, rows * 412.0)
+            self.add("loss", "loss", policy.name, "update", "loss, staged", chunks, rows * 412.0, bound_us=28 * math.ceil(rows / (4 * 132 * 128)))
         else:
             self.add("loss", "loss", policy.name, "update", "loss", chunks, rows * 412.0, bound_us=rows * 550 / CYCLES * 1e6)
         self.add("sums of the loss", "loss sums", policy.name, "update", "loss sums", 2 * chunks, rows * 24.0)
@@ -285,7 +320,7 @@ class Model:
         item = 2 if precision == "bf16" else 4
         if self.fuses(terms, precision):
             flop = 2.0 * rows * terms * outputs
-            self.add(f"{above}: input, ReLU', sums", "products", policy.name, "update", "product, pass", chunks, rows * (terms * item + 2.0 * outputs * self.item),
+            self.add(f"{above}: input, ReLU', sums", "products", policy.name, "update", f"product, pass {precision}", chunks, rows * (terms * item + 2.0 * outputs * self.item),
                      flop, 0.6 * TENSOR[precision])
             return
         size = rows * (outputs * self.head_in() + 176) if k + 1 == len(run.hidden) else rows * (terms + outputs) * float(self.item)
@@ -309,14 +344,18 @@ class Model:
         else:
             self.bias_sum("output layer", policy, chunks, rows, 44, 4)
         above, terms, precision = "output layer", run.heads + 5, self.head_precision
+        if self.chains():
+            self.chain("last two layers: inputs, ReLU', sums", policy, "update", chunks, rows, 96 + 4 * last + last // 4)
         for k, inputs, outputs, size_in, size_out in reversed(list(self.layers())):
             name = f"layer {k + 1}"
-            self.product_and_pass(above, terms, precision, k, policy, chunks, rows)
+            if not self.chains() or k + 2 < len(run.hidden):
+                self.product_and_pass(above, terms, precision, k, policy, chunks, rows)
             above, terms, precision = name, outputs, run.precision
             if k == 0 and run.observations == "table":
                 self.table(policy, "update", chunks, rows, outputs, forward=False)
                 continue
-            self.product(f"{name}: weights", policy, "update", chunks, rows, inputs, outputs, rows * (inputs + outputs) * float(self.item), run.precision, weights=True)
+            self.product(f"{name}: weights", policy, "update", chunks, rows, inputs, outputs, rows * (inputs + outputs) * float(self.item), self.precision_of(k), weights=True)
+            self.convert(k, policy, "update", chunks, rows, outputs)
 
     def once(self):
         run = self.run
@@ -379,16 +418,25 @@ SINCE = {
     "tf32, rows, chunk_rows 65,536": Run(precision="tf32", chunk_rows=65_536, measured=468.3),
     "as shipped, tf32, chunk_rows 65,536": Run(**SHAPE_SHIPPED, chunk_rows=65_536, measured=328.0),
 }
+MADE = ("search", "staged", "kept", "head", "one_pass", "env", "entities", "features", "table", "fused")
+AT_D688233 = {  # 2026-11-27-gpu-d688233.json: iterations of profiles, from which factors of KINDS are
+    "bf16, rows": Run(chunk_rows=131_072, on=MADE, measured=166.7),
+    "tf32, rows": Run(precision="tf32", chunk_rows=131_072, on=MADE, measured=337.2),
+    "as shipped, tf32": Run(**SHAPE_SHIPPED, chunk_rows=131_072, on=MADE, measured=119.6),
+    "bf16, table": Run(observations="table", chunk_rows=131_072, on=MADE, measured=263.9),
+    "tf32, table": Run(observations="table", precision="tf32", chunk_rows=131_072, on=MADE, measured=275.0),
+    "as shipped, bf16": Run(**{**SHAPE_SHIPPED, "precision": "bf16"}, chunk_rows=131_072, on=MADE, measured=124.3),
+}
 # Per training: in which order changes are made, and the goal, million env/s.
 GOALS = {
-    "bf16, rows": (Run(), ["search", "staged", "chunk", "kept", "head", "one_pass", "env", "fused"], 1.5),
-    "bf16, table": (Run(observations="table"), ["search", "staged", "chunk", "table", "kept", "head", "one_pass", "fused"], 2.0),
-    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass", "fused"], 2.5),
+    "bf16, rows": (Run(), ["search", "staged", "chunk", "kept", "head", "one_pass", "env", "fused", "chain"], 2.0),
+    "bf16, table": (Run(observations="table"), ["search", "staged", "chunk", "table", "kept", "head", "one_pass", "fused", "chain"], 2.8),
+    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass", "fused", "chain"], 4.0),
     "as shipped, tf32": (Run(**SHAPE_SHIPPED), ["search", "staged", "chunk", "entities", "features", "one_pass", "fused"], 2.5),
 }
 
 # Kernels of a profile, by their names.
-GROUP_OF = [("look_at|watch_|not_finite", "search"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
+GROUP_OF = [("look_at|watch_|not_finite|search_kernel", "search"), ("product_kernel|backward_kernel|forward_kernel", "products"), ("gradient_kernel|parts_kernel", "one pass"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
             ("entities|near_kernel", "entities"), ("gather_word", "gather"), ("Bgrad", "bias sums"), ("splitKreduce", "splitK"), ("elementwise", "element-wise"),
             ("chunk_kernel|total_kernel", "loss sums"), ("std::enable_if|nvjet_sm90_tss_64x8_", "bias sums"),
             ("nvjet|cutlass|xmma", "products"), ("table", "table")]
@@ -447,6 +495,7 @@ def comparison(runs):
 def report():
     return {"what": "predictions of tools/bench/model.py for one H100, beside measurements; nothing here was measured by it",
             "measured_at_26c389f": comparison(MEASURED), "measured_since": comparison(SINCE),
+            "measured_at_d688233": comparison(AT_D688233),
             "profiles": {name: {"predicted_ms": Model(run).groups(), "measured_ms": measured_groups(name)} for name, run in PROFILES.items()},
             "changes": {name: {"goal": goal, "steps": steps_of(run, order)} for name, (run, order, goal) in GOALS.items()},
             "kinds": {kind: {"fixed_us": fixed, "factor": factor, "from": source} for kind, (fixed, factor, source) in KINDS.items()}}
@@ -470,7 +519,8 @@ def groups_table(profiles, markdown):
 
 def text(data, markdown):
     parts = []
-    for title, key in (("Measured at 26c389f", "measured_at_26c389f"), ("Measured since", "measured_since")):
+    for title, key in (("Measured at 26c389f", "measured_at_26c389f"), ("Measured since", "measured_since"),
+                       ("Measured at d688233", "measured_at_d688233")):
         rows = [[one["training"], f"{one['measured_ms']:.0f}", f"{one['predicted_ms']:.0f}", f"{one['error']:+.0%}"] for one in data[key]]
         parts.append(table([title, "measured, ms", "predicted, ms", "error"], rows, markdown))
     parts.append(groups_table(data["profiles"], markdown))
