@@ -3,7 +3,6 @@
 // factor of the second one, whose terms have the same order (gradient_terms() in hidden_gradient.cuh). After
 // weights are staged, no warp waits for another one.
 #include "kernels/chain.h"
-
 #include "kernels/hidden_gradient.cuh"
 
 namespace wd::cuda {
@@ -26,7 +25,8 @@ struct alignas(16) FloatPack {
 // The right factor of a product, in the order in which lanes load it: [steps][tiles of columns][lanes] pairs.
 // element(term, column) is a number of it.
 template <typename Element>
-__device__ void stage(WordPair* to, int steps, int terms, int tiles, bool of_outputs, const Element& element) {
+__device__ void stage(WordPair* to, int steps, int terms, int tiles, bool of_outputs,
+                      const Element& element) {
   for (int i = static_cast<int>(threadIdx.x); i < steps * tiles * 32; i += static_cast<int>(blockDim.x)) {
     const int lane = i % 32, tile = i / 32 % tiles, step = i / 32 / tiles, g = lane / 4, t = lane % 4;
     const int column =
@@ -71,7 +71,8 @@ __device__ inline Word masks_of(Word bits) { return (bits & 1u) * 0xffffu | (bit
 template <int kGroups>
 struct Signs {
   static constexpr int kWords = (kGroups + 3) / 4;
-  using Bytes = std::conditional_t<kGroups == 8, WordPair, std::conditional_t<kGroups == 4, Word, std::uint16_t>>;
+  using Bytes =
+      std::conditional_t<kGroups == 8, WordPair, std::conditional_t<kGroups == 4, Word, std::uint16_t>>;
   Word word[kWords] = {};
 
   __device__ void load(const std::uint8_t* from) {
@@ -88,7 +89,8 @@ struct Signs {
 
 // Rows top + g and top + 8 + g of a gradient of outputs, as the left factor. Lane t has terms 8 t .. 8 t + 7
 // and 32 + 4 t .. 32 + 4 t + 3.
-__device__ void load_outputs(const HiddenGradientArgs& args, unsigned top, unsigned end, int g, int t, Word (&factor)[kOutputSteps][4]) {
+__device__ void load_outputs(const HiddenGradientArgs& args, unsigned top, unsigned end, int g, int t,
+                             Word (&factor)[kOutputSteps][4]) {
   const auto padded = static_cast<int>((args.inner + 7) / 8 * 8);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -158,7 +160,7 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
     load_signs(args.signs);
     Word grad[2 * kGroups][4];  // of the sums of the last hidden layer
     // Rounds, applies the derivative and stores; adds to the sums of columns. use(word, n, r)
-    const auto finish = [&](const float (&sums)[4][4], int G, std::uint16_t* to, const auto& use) {
+    const auto finish = [&](const float(&sums)[4][4], int G, std::uint16_t* to, const auto& use) {
       float sum[8] = {};
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
@@ -251,7 +253,8 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
       for (int K = 0; K < kGroups; ++K) {
         WordPack pack = {};
         if (row < rows)
-          pack = *reinterpret_cast<const WordPack*>(args.below + std::size_t{row} * kWidth + (K * 32 + t * 8));
+          pack =
+              *reinterpret_cast<const WordPack*>(args.below + std::size_t{row} * kWidth + (K * 32 + t * 8));
 #pragma unroll
         for (int n = 0; n < 4; ++n) x[2 * K + n / 2][n % 2 * 2 + r] = pack.word[n];
         bits = (K % 4 == 0 ? 0u : bits) | signs_of(pack) << K % 4 * 8;

@@ -1,6 +1,6 @@
-// chain.h: the last hidden layer of a perceptron and its output layer as one kernel each way, on tensor cores,
-// in bfloat16 with ReLU. A warp takes rows through both products: what the first one writes stays in registers
-// as a factor of the second one. All weights are in shared memory.
+// chain.h: the last hidden layer of a perceptron and its output layer as one kernel each way, on tensor
+// cores, in bfloat16 with ReLU. A warp takes rows through both products: what the first one writes stays in
+// registers as a factor of the second one. All weights are in shared memory.
 #pragma once
 
 #include "kernels/hidden_gradient.h"
@@ -40,8 +40,8 @@ struct ChainForwardArgs {
   const std::uint16_t* output_weight = nullptr;            // [outputs, width]
   const float* output_bias = nullptr;                      // [outputs]
   std::uint16_t* hidden = nullptr;                         // [rows, width]
-  Rows<float> output{};                                    // [outputs]; 4 numbers from each 4th on are aligned
-  std::uint8_t *below_signs = nullptr, *signs = nullptr;   // or null
+  Rows<float> output{};                                   // [outputs]; 4 numbers from each 4th on are aligned
+  std::uint8_t *below_signs = nullptr, *signs = nullptr;  // or null
 };
 
 // Enqueues on CUDA: hidden = max(below weight^T + bias, 0), output = hidden output_weight^T + output_bias.

@@ -52,8 +52,8 @@ class Mlp : public Network {
     // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
     // sums; and [rows] float32, what they were multiplied by.
     std::vector<at::Tensor> normalized, inverse_std;
-    // [rows, width / 8] bytes: of the activations of the last hidden layer and of the one below it, if they are
-    // of a chain.
+    // [rows, width / 8] bytes: of the activations of the last hidden layer and of the one below it, if they
+    // are of a chain.
     at::Tensor signs, below_signs;
     at::Tensor norm_parts;   // working memory of the gradients of scales and shifts, on a GPU
     at::Tensor bias_parts;   // the same of the gradients of biases

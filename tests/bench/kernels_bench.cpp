@@ -394,7 +394,8 @@ void bench_layer_norm(benchmark::State& state, Device device, std::int64_t rows,
 
 enum class Last { kForward, kBackward, kApart };
 
-// The last two layers of 256 and 43 units in bfloat16 on a GPU: as a chain, or the gradients' two products apart.
+// The last two layers of 256 and 43 units in bfloat16 on a GPU: as a chain, or the gradients' two products
+// apart.
 void bench_chain(benchmark::State& state, Device device, std::int64_t rows, Last what) {
   constexpr int kWidth = 256, kOutputs = 43, kStride = 48;
   Arrays arrays(device);
@@ -495,7 +496,8 @@ void add_all_rows(Device device) {
   if (device.is_cuda()) {
     add_rows(
         "loss/2x21", device,
-        [=, &headline](State& state, std::int64_t rows) { bench_loss(state, headline, device, rows); }, kWaves);
+        [=, &headline](State& state, std::int64_t rows) { bench_loss(state, headline, device, rows); },
+        kWaves);
     const std::pair<const char*, Last> chains[] = {{"chain/forward", Last::kForward},
                                                    {"chain/backward", Last::kBackward},
                                                    {"chain/backward apart", Last::kApart}};

@@ -1,5 +1,5 @@
-// chain_data.h: random layers for the kernels of kernels/chain.h, their sums in double, and gradient_product()
-// in the place of chain_backward().
+// chain_data.h: random layers for the kernels of kernels/chain.h, their sums in double, and
+// gradient_product() in the place of chain_backward().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,9 @@ struct ChainCase {
 };
 
 inline std::vector<ChainCase> chain_cases() {
-  return {{1, 64, 43},   {33, 64, 1},   {300, 64, 48, true, false}, {203, 128, 43}, {105, 128, 7, false},
-          {1000, 128, 24}, {2, 256, 43}, {500, 256, 16},           {300, 256, 33, true, false}};
+  return {{1, 64, 43},    {33, 64, 1},          {300, 64, 48, true, false},
+          {203, 128, 43}, {105, 128, 7, false}, {1000, 128, 24},
+          {2, 256, 43},   {500, 256, 16},       {300, 256, 33, true, false}};
 }
 
 struct ChainData {
@@ -34,8 +35,8 @@ inline ChainData random_chain_data(const ChainCase& c, Draws& draws) {
     return all;
   };
   const std::int64_t W = c.width, O = c.outputs;
-  ChainData data{numbers(c.rows * W, 1.0f), numbers(W * W, 0.1f),  numbers(W, 0.5f),
-                 numbers(O * W, 0.1f),      numbers(O, 0.5f), numbers(c.rows * O, 1.0f)};
+  ChainData data{numbers(c.rows * W, 1.0f), numbers(W * W, 0.1f), numbers(W, 0.5f),
+                 numbers(O * W, 0.1f),      numbers(O, 0.5f),     numbers(c.rows * O, 1.0f)};
   for (float& x : data.below) x = std::max(x, 0.0f);
   return data;
 }
@@ -134,7 +135,7 @@ ChainResult run_chain(Memory memory, const ChainCase& c, const ChainData& data, 
   return result;
 }
 
-// The largest share of a number's last place by which `of` is away from sum(row, column), as bfloat16 or float32.
+// Each number is the sum(row, column), up to this share of it.
 template <typename Sum>
 void expect_sums(const std::vector<float>& of, std::int64_t columns, double places, const Sum& sum) {
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -159,7 +160,8 @@ inline void expect_chain(const ChainCase& c, const ChainData& data, const ChainR
     return dot(found.hidden, row * W, data.output_weight, i * W, 1, W) + data.output_bias[i];
   });
   const auto grad = [&](std::int64_t row, std::int64_t i) {
-    return found.hidden[row * W + i] > 0.0f ? dot(data.output_grad, row * O, data.output_weight, i, W, O) : 0.0;
+    return found.hidden[row * W + i] > 0.0f ? dot(data.output_grad, row * O, data.output_weight, i, W, O)
+                                            : 0.0;
   };
   expect_sums(found.grad, W, kHalf, grad);
   expect_sums(found.below_grad, W, kHalf, [&](std::int64_t row, std::int64_t i) {
