@@ -1,7 +1,7 @@
 // chain.cu: column c = 32 G + 8 t + 2 n + e of a hidden layer belongs to lane t of four, tile n of group G,
 // element e. So a lane has packs of 8 neighbors, and the sums of the first product are, as they lie, the left
-// factor of the second one, whose terms have the same order (gradient_terms() in hidden_gradient.cuh). After
-// weights are staged, no warp waits for another one.
+// factor of the second one, whose terms have the same order (first_word_of_step()). After weights are staged,
+// no warp waits for another one.
 #include "kernels/chain.h"
 #include "kernels/hidden_gradient.cuh"
 
@@ -11,16 +11,6 @@ namespace {
 
 using Word = std::uint32_t;
 constexpr int kOutputs = ChainShape::kMostOutputs, kOutputSteps = kOutputs / 16;
-
-struct alignas(8) WordPair {
-  Word word[2];
-};
-struct alignas(16) WordPack {
-  Word word[4];
-};
-struct alignas(16) FloatPack {
-  float at[4];
-};
 
 // The right factor of a product, in the order in which lanes load it: [steps][tiles of columns][lanes] pairs.
 // element(term, column) is a number of it.
@@ -100,18 +90,12 @@ __device__ void load_outputs(const HiddenGradientArgs& args, unsigned top, unsig
     WordPair last = {};
     if (row < end && 8 * t < padded) first = *reinterpret_cast<const WordPack*>(from + 8 * t);
     if (row < end && 32 + 4 * t < padded) last = *reinterpret_cast<const WordPair*>(from + 32 + 4 * t);
+    first = without_padding<std::uint16_t>(first, args.inner - 8 * t);
+    last = without_padding<std::uint16_t>(last, args.inner - 32 - 4 * t);
 #pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      if (8 * t + 2 * w >= args.inner) first.word[w] = 0;
-      if (8 * t + 2 * w + 1 >= args.inner) first.word[w] &= 0xffffu;
-      factor[w / 2][w % 2 * 2 + r] = first.word[w];
-    }
+    for (int w = 0; w < 4; ++w) factor[w / 2][w % 2 * 2 + r] = first.word[w];
 #pragma unroll
-    for (int w = 0; w < 2; ++w) {
-      if (32 + 4 * t + 2 * w >= args.inner) last.word[w] = 0;
-      if (32 + 4 * t + 2 * w + 1 >= args.inner) last.word[w] &= 0xffffu;
-      factor[2][w * 2 + r] = last.word[w];
-    }
+    for (int w = 0; w < 2; ++w) factor[2][w * 2 + r] = last.word[w];
   }
 }
 
@@ -299,13 +283,13 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
 #pragma unroll
       for (int q = 0; q < 3; ++q) {
         const int column = t * 12 + q * 4;
-        FloatPack pack;
+        Numbers<float, 4> pack;
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           pack.at[e] = output[2 * q + e / 2][2 * r + e % 2] + bias[kWidth + column + e];
         float* const to = args.output[row] + column;
         if (column + 4 <= args.outputs) {
-          *reinterpret_cast<FloatPack*>(to) = pack;
+          *reinterpret_cast<Numbers<float, 4>*>(to) = pack;
         } else {
 #pragma unroll
           for (int e = 0; e < 4; ++e)
@@ -316,14 +300,17 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
   }
 }
 
+// Kernels count rows in 32 bits.
+void check_chain(const char* name, std::int64_t rows, int width, int outputs) {
+  WD_CHECK(ChainShape::has(width, outputs) && rows <= 0x7fffffff, "CUDA kernel ", name, ": ", rows, " rows, ",
+           width, " x ", outputs);
+}
+
 template <typename Args, typename... More>
 void enqueue(void* stream, const char* name, void (*kernel)(Args, More...), int width, std::int64_t blocks,
              const std::type_identity_t<Args>& args, const std::type_identity_t<More>&... more) {
   const std::size_t bytes = ChainShape::shared_bytes(width);
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  WD_CHECK(error == cudaSuccess, "CUDA kernel ", name, ": ", bytes,
-           " bytes of shared memory: ", cudaGetErrorString(error));
+  ask_for_shared(name, kernel, bytes);
   launch(kernel,
          {static_cast<unsigned>(blocks), static_cast<unsigned>(ChainShape::warps(width) * 32), stream, bytes},
          args, more...);
@@ -333,8 +320,7 @@ void enqueue(void* stream, const char* name, void (*kernel)(Args, More...), int 
 }  // namespace
 
 void chain_forward(void* stream, const ChainForwardArgs& args) {
-  WD_CHECK(ChainShape::has(args.width, args.outputs), "CUDA kernel chain_forward: ", args.width, ", ",
-           args.outputs);
+  check_chain("chain_forward", args.rows, args.width, args.outputs);
   if (args.rows == 0) return;
   const std::int64_t per_part = ChainShape::rows_per_part(args.rows, args.width);
   enqueue(stream, "chain_forward",
@@ -346,8 +332,7 @@ void chain_forward(void* stream, const ChainForwardArgs& args) {
 
 void chain_backward(void* stream, const ChainBackwardArgs& args) {
   const HiddenGradientArgs &output = args.output, &hidden = args.hidden;
-  WD_CHECK(ChainShape::has(hidden.width, output.inner), "CUDA kernel chain_backward: ", hidden.width, ", ",
-           output.inner);
+  check_chain("chain_backward", output.rows, hidden.width, output.inner);
   if (output.rows == 0) return;
   const std::int64_t per_part = ChainShape::rows_per_part(output.rows, hidden.width),
                      parts = (output.rows + per_part - 1) / per_part;

@@ -44,7 +44,8 @@ struct ChainForwardArgs {
   std::uint8_t *below_signs = nullptr, *signs = nullptr;  // or null
 };
 
-// Enqueues on CUDA: hidden = max(below weight^T + bias, 0), output = hidden output_weight^T + output_bias.
+// hidden = max(below weight^T + bias, 0), output = hidden output_weight^T + output_bias. Throws unless
+// ChainShape::has() the layers. Enqueues on CUDA.
 WD_CUDA_KERNEL(chain_forward, const ChainForwardArgs& args)
 
 // What gradient_product() does for `output` and then for `hidden`, whose `grad` is `output.to`, with the same

@@ -17,30 +17,6 @@ struct ProductPass {
   ProductShape shape;
 };
 
-// 16 bytes of a row, as they are staged.
-struct alignas(16) Pack {
-  std::uint32_t word[4];
-};
-
-struct alignas(8) WordPair {
-  std::uint32_t word[2];
-};
-
-// Whole packs are read, also of padding, whose numbers count as 0 from the `terms`-th on.
-template <typename Number>
-__device__ Pack without_padding(Pack pack, int terms) {
-#pragma unroll
-  for (int w = 0; w < 4; ++w) {
-    if constexpr (sizeof(Number) == 2) {
-      if (2 * w >= terms) pack.word[w] = 0;
-      if (2 * w + 1 >= terms) pack.word[w] &= 0xffffu;
-    } else {
-      pack.word[w] = w < terms ? to_tf32(detail::float_of(pack.word[w])) : 0;
-    }
-  }
-  return pack;
-}
-
 // A thread's share of a tile of rows, in registers between global and shared memory.
 template <typename Number, int kPacks>
 class Tile {
@@ -63,8 +39,8 @@ class Tile {
       const bool there = row < pass_.shape.tile() && begin + row < end && at * kNumbers < pass_.args.inner;
       loaded_[k] = {};
       if (there)
-        loaded_[k] =
-            *reinterpret_cast<const Pack*>(from_ + (begin + row) * pass_.args.grad.stride + at * kNumbers);
+        loaded_[k] = *reinterpret_cast<const WordPack*>(from_ + (begin + row) * pass_.args.grad.stride +
+                                                        at * kNumbers);
       move(row, at);
     }
   }
@@ -74,7 +50,7 @@ class Tile {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (row < pass_.shape.tile())
-        *reinterpret_cast<Pack*>(stage + row * pass_.shape.stride() + at * 4) =
+        *reinterpret_cast<WordPack*>(stage + row * pass_.shape.stride() + at * 4) =
             without_padding<Number>(loaded_[k], pass_.args.inner - at * kNumbers);
       move(row, at);
     }
@@ -93,7 +69,7 @@ class Tile {
   const ProductPass& pass_;
   const Number* from_;
   int across_, row_, pack_, rows_, packs_;
-  Pack loaded_[kPacks];
+  WordPack loaded_[kPacks];
 };
 
 // kEachLane neighboring columns of a row of the weight, or zeros.
@@ -230,15 +206,8 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
 
 template <typename Number, Derivative kDerivative, int kPacks>
 void enqueue(void* stream, const ProductPass& pass) {
-  constexpr std::size_t kUnasked = 48 << 10;  // bytes of shared memory
   const std::size_t bytes = pass.shape.shared_bytes();
-  if (bytes > kUnasked) {
-    const cudaError_t error =
-        cudaFuncSetAttribute(product_kernel<Number, kDerivative, kPacks>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    WD_CHECK(error == cudaSuccess, "CUDA kernel gradient_product: ", bytes,
-             " bytes of shared memory: ", cudaGetErrorString(error));
-  }
+  ask_for_shared("gradient_product", product_kernel<Number, kDerivative, kPacks>, bytes);
   launch(product_kernel<Number, kDerivative, kPacks>,
          {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups),
                static_cast<unsigned>(pass.args.matrices)),

@@ -17,6 +17,29 @@ __device__ Numbers<Number, kEach> load(const Number* from) {
   return *reinterpret_cast<const Numbers<Number, kEach>*>(from);
 }
 
+// 8 or 16 bytes of a row of factors: words of multiply_add().
+struct alignas(8) WordPair {
+  std::uint32_t word[2];
+};
+struct alignas(16) WordPack {
+  std::uint32_t word[4];
+};
+
+// Whole packs are read, also of padding, whose numbers count as 0 from the `terms`-th on.
+template <typename Number, typename Words>
+__device__ Words without_padding(Words of, int terms) {
+#pragma unroll
+  for (int w = 0; w < static_cast<int>(sizeof(Words) / 4); ++w) {
+    if constexpr (sizeof(Number) == 2) {
+      if (2 * w >= terms) of.word[w] = 0;
+      if (2 * w + 1 >= terms) of.word[w] &= 0xffffu;
+    } else {
+      of.word[w] = w < terms ? to_tf32(detail::float_of(of.word[w])) : 0;
+    }
+  }
+  return of;
+}
+
 // ReLU rounds nothing.
 template <typename Out, Derivative kDerivative, typename In>
 __device__ Out derived(In of_y, In y) {
@@ -79,6 +102,17 @@ __device__ inline float sum_over_rows(float (&x)[8], int lane) {
     }
   }
   return x[0];
+}
+
+// Asks for this many bytes of shared memory, where a block has fewer without.
+template <typename... Parameters>
+void ask_for_shared(const char* name, void (*kernel)(Parameters...), std::size_t bytes) {
+  constexpr std::size_t kUnasked = 48 << 10;
+  if (bytes <= kUnasked) return;
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  WD_CHECK(error == cudaSuccess, "CUDA kernel ", name, ": ", bytes,
+           " bytes of shared memory: ", cudaGetErrorString(error));
 }
 
 // Enqueues the sums of the parts' sums of columns.

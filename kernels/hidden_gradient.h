@@ -43,9 +43,8 @@ struct HiddenGradientArgs {
   // gradient_product() only: the gradient of the outputs is grad [rows, inner] weight [inner, width].
   GradientMatrix weight;
   int inner = 0;
-  // Of a layer that has a chain (kernels/chain.h): how it divides rows. 0: as the product likes.
-  std::int64_t rows_per_part = 0;
-  int slots = 0;
+  // Rows are divided as a chain of these layers divides them (kernels/chain.h).
+  bool as_chain = false;
 };
 
 // Enqueues on CUDA. `grad` and `activated`, where it is read, have the same type.

@@ -1,6 +1,7 @@
 // hidden_gradient_body.h: which rows a part of the sums has, and one number of the gradient.
 #pragma once
 
+#include "kernels/chain.h"
 #include "kernels/hidden_gradient.h"
 #include "wd/detail/bfloat16.h"
 #include "wd/math.h"
@@ -93,9 +94,9 @@ struct ProductShape {
     const std::int64_t rows = (args.rows + parts - 1) / parts;
     shape.rows_per_part = (rows + shape.tile() - 1) / shape.tile() * shape.tile();
     shape.slots = 8;
-    if (args.rows_per_part > 0) {
-      shape.rows_per_part = args.rows_per_part;
-      shape.slots = args.slots;
+    if (args.as_chain) {
+      shape.rows_per_part = ChainShape::rows_per_part(args.rows, args.width);
+      shape.slots = ChainShape::warps(args.width);
     }
     shape.parts = (args.rows + shape.rows_per_part - 1) / shape.rows_per_part;
     return shape;

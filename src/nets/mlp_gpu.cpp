@@ -173,10 +173,7 @@ HiddenGradientArgs MlpGpu::product_over(const at::Tensor& grad, std::size_t l, L
   args.grad = gradient_matrix(grad);
   args.weight = gradient_matrix(weight_of(l + 1));
   args.inner = static_cast<int>(grad.size(-1));
-  if (has_chain() && l + 2 >= shape_.hidden.size()) {
-    args.rows_per_part = ChainShape::rows_per_part(args.rows, args.width);
-    args.slots = ChainShape::warps(args.width);
-  }
+  args.as_chain = has_chain() && l + 2 >= shape_.hidden.size();
   return args;
 }
 
@@ -222,8 +219,10 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
       linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, add);
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
-    if (!chains_ || l + 1 < head) multiply_and_pass(grad, l - 1, gradient, add, memory);
-    if (chains_ && l == head) chain_backward(grad, gradient, add, memory);
+    if (!chains_ || l + 1 < head)
+      multiply_and_pass(grad, l - 1, gradient, add, memory);
+    else if (l == head)
+      chain_backward(grad, gradient, add, memory);
     if (shape_.layer_norm) {
       normalize_backward(l - 1, below, memory, gradient);
       pass(below, {}, {}, bias_gradient(l - 1, gradient), add, memory);

@@ -432,8 +432,7 @@ void bench_chain(benchmark::State& state, Device device, std::int64_t rows, Last
     args.to = {nullptr, halves(rows * kWidth), kWidth};
     args.bias_grad = arrays.floats(kWidth);
     args.parts = arrays.floats(HiddenGradientArgs::kMaxParts * kWidth);
-    args.rows_per_part = ChainShape::rows_per_part(rows, kWidth);
-    args.slots = ChainShape::warps(kWidth);
+    args.as_chain = true;
   };
   layer(backward.output, {nullptr, halves(rows * kStride), kStride}, output_weight, kOutputs, forward.hidden);
   layer(backward.hidden, backward.output.to, weight, kWidth, below);

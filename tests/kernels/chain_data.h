@@ -43,8 +43,6 @@ inline ChainData random_chain_data(const ChainCase& c, Draws& draws) {
 
 struct ChainResult {
   std::vector<float> hidden, output, grad, below_grad, bias_grad, below_bias_grad;
-
-  bool operator==(const ChainResult&) const = default;
 };
 
 // Runs the kernels. `chained`: whether gradients are computed by chain_backward().
@@ -96,8 +94,7 @@ ChainResult run_chain(Memory memory, const ChainCase& c, const ChainData& data, 
     args.biases = c.width;
     if (c.sums) args.bias_grad = bias_grad;
     args.parts = memory.template make<float>(HiddenGradientArgs::kMaxParts * static_cast<std::size_t>(W));
-    args.rows_per_part = ChainShape::rows_per_part(c.rows, c.width);
-    args.slots = ChainShape::warps(c.width);
+    args.as_chain = true;
     return args;
   };
   float *const bias_grad = biases(), *const below_bias_grad = biases();
