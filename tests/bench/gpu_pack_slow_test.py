@@ -13,7 +13,7 @@ import pytest
 SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tools/bench/gpu.sh"
 
 # Everything that a copy of the tracked files has and the pack does not.
-TRACKED = ["configs", "envs", "tests"]
+TRACKED = ["configs", "envs", "tests", "tools"]
 
 
 @pytest.mark.skipif("WD_SLOWDOWN" in os.environ, reason="sanitizers leave the emulated GPU out")

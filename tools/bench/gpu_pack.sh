@@ -48,6 +48,7 @@ for library in $(ldd "$out/build/libwd.so" "$out/build/tests/kernels_bench" | aw
     *libyaml-cpp* | *libspdlog* | *libfmt* | *libxxhash* | *libbenchmark*) cp -L "$library" "$out/lib/" ;;
   esac
 done
+find "$out/build" -type f -exec gzip {} +
 "$python" -c 'import torch; print(torch.__version__, torch.version.git_version)' >"$out/torch"
 git describe --always --dirty --abbrev=12 >"$out/commit" 2>/dev/null || echo unknown >"$out/commit"
 
@@ -60,7 +61,7 @@ if [ "$(python3 -c 'import torch; print(torch.__version__, torch.version.git_ver
   echo "there.sh: the build needs torch $(cat "$WD_PACK/torch")" >&2
   return 1
 fi
-mkdir -p build && cp -a "$WD_PACK/build/." build/ || return 1
+mkdir -p build && cp -a "$WD_PACK/build/." build/ && find build -name '*.gz' -exec gunzip -f {} + || return 1
 export LD_LIBRARY_PATH=$PWD/build:$WD_PACK/lib:$WD_PACKAGES/torch/lib:$WD_PACKAGES/nvidia/cu13/lib
 export WD_COMMIT WD_PYTHON=python3
 WD_COMMIT=$(cat "$WD_PACK/commit")
