@@ -10,6 +10,9 @@
 //       of the output and to log_std; grad holds the scratch of evaluate(). Gsde: log_std_grad is such that
 //       the gradient with respect to log_std[k, l] is log_std_grad[k] (latent[l] exp(log_std[k, l]))^2
 // A new distribution also needs a case in with_distribution().
+//
+// Categorical is a template over who works on a row: a thread, or for wide rows on a GPU a warp
+// (kernels/warp_rows.cuh). Sums are in the order of columns with both.
 #pragma once
 
 #include "wd/kernels/action_layout.h"
@@ -59,12 +62,6 @@ struct Softmax {
     for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
     return s;
   }
-  // Also stores the weights.
-  WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n, float* weights) {
-    Softmax s = highest_of(logits, legal, n);
-    for (int i = 0; i < n; ++i) s.sum += weights[i] = s.weight(logits, legal, i);
-    return s;
-  }
   WD_FN static Softmax highest_of(const float* logits, const std::uint8_t* legal, int n) {
     Softmax s;
     for (int i = 0; i < n; ++i)
@@ -73,24 +70,11 @@ struct Softmax {
   }
   // The probability times `sum`.
   WD_FN float weight(const float* logits, const std::uint8_t* legal, int i) const {
-    return legal != nullptr && legal[i] == 0 ? 0.0f : exp(logits[i] - highest);
+    const float weight = exp(logits[i] - highest);  // in any case: a branch would keep loops from overlapping
+    return legal != nullptr && legal[i] == 0 ? 0.0f : weight;
   }
   WD_FN float log_prob(float logit) const { return (logit - highest) - log(sum); }
 
-  // The first choice whose cumulative weight exceeds u times the sum (the last legal one if rounding lets
-  // none exceed it).
-  WD_FN int draw(const float* logits, const std::uint8_t* legal, int n, float u) const {
-    float cumulative = 0.0f;
-    int last = 0;
-    for (int i = 0; i < n; ++i) {
-      const float w = weight(logits, legal, i);
-      if (w <= 0.0f) continue;
-      last = i;
-      cumulative += w;
-      if (cumulative > u * sum) break;
-    }
-    return last;
-  }
   WD_FN static int likeliest(const float* logits, const std::uint8_t* legal, int n) {
     int best = -1;
     for (int i = 0; i < n; ++i) {
@@ -101,12 +85,31 @@ struct Softmax {
   }
 };
 
+// One thread has a whole row.
+struct OneLane {
+  WD_FN bool is_first() const { return true; }
+  // Calls f(i) for i < n.
+  template <typename F>
+  WD_FN void each(int n, const F& f) const {
+    for (int i = 0; i < n; ++i) f(i);
+  }
+  // Calls use(i, f(i)) for i < n in order, until it returns false.
+  template <typename F, typename Use>
+  WD_FN void walk(int n, const F& f, const Use& use) const {
+    for (int i = 0; i < n; ++i)
+      if (!use(i, f(i))) return;
+  }
+};
+
 // Independent categorical heads side by side.
-struct Categorical {
+template <typename Lanes>
+struct CategoricalOf {
+  Lanes lanes{};
+
   // bits(group) returns four random words, for draws 4 group .. 4 group + 3.
   template <typename Bits>
-  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
-                            std::int32_t* action) {
+  WD_FN float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                     std::int32_t* action) const {
     const float* logits = row.output;
     const std::uint8_t* legal = row.legal;
     float log_prob = 0.0f;
@@ -114,11 +117,11 @@ struct Categorical {
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
       if (h % 4 == 0) words = bits(h / 4);
-      const Softmax softmax = Softmax::of(logits, legal, n);
+      const Softmax softmax = softmax_of(logits, legal, n, nullptr);
       const int choice = exploration.greedy
                              ? Softmax::likeliest(logits, legal, n)
-                             : softmax.draw(logits, legal, n, uniform_of(one_of(words.word, h % 4)));
-      action[h] = choice;
+                             : draw(softmax, logits, legal, n, uniform_of(one_of(words.word, h % 4)));
+      if (lanes.is_first()) action[h] = choice;
       // If no choice is legal this is NaN, which the check of the update detects.
       log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
       logits += n;
@@ -128,20 +131,20 @@ struct Categorical {
   }
 
   // Leaves the probabilities of all choices in `scratch`.
-  WD_FN static LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action,
-                                       float* scratch) {
+  WD_FN LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action,
+                                float* scratch) const {
     const float* logits = row.output;
     const std::uint8_t* legal = row.legal;
     LogProbEntropy sum;
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
-      const Softmax softmax = Softmax::of(logits, legal, n, scratch);
+      const Softmax softmax = softmax_of(logits, legal, n, scratch);
       const float log_sum = log(softmax.sum), inverse = 1.0f / softmax.sum;
       sum.log_prob += (logits[action[h]] - softmax.highest) - log_sum;
-      for (int i = 0; i < n; ++i) {
+      subtract(sum.entropy, n, [&](int i) {
         const float p = scratch[i] *= inverse;
-        if (p > 0.0f) sum.entropy -= p * ((logits[i] - softmax.highest) - log_sum);
-      }
+        return p > 0.0f ? p * ((logits[i] - softmax.highest) - log_sum) : 0.0f;
+      });
       logits += n;
       scratch += n;
       legal = legal == nullptr ? nullptr : legal + n;
@@ -152,26 +155,82 @@ struct Categorical {
   // d log_prob / dl_i = 1[i = a] - p_i and dH / dl_i = -p_i (log p_i + H), head by head. `grad` holds the
   // probabilities. Their logarithms are the logits minus a constant of the head, which follows from the
   // likeliest choice.
-  WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
-                             float entropy_coeff, float* grad, float*) {
+  WD_FN void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
+                      float entropy_coeff, float* grad, float*) const {
     const float* logits = row.output;
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
       int likeliest = 0;
-      for (int i = 1; i < n; ++i) likeliest = grad[i] > grad[likeliest] ? i : likeliest;
-      const float constant = logits[likeliest] - log(grad[likeliest]);
+      float most = 0.0f;
+      lanes.walk(
+          n, [&](int i) { return grad[i]; },
+          [&](int i, float p) {
+            likeliest = p > most ? i : likeliest;
+            most = max(most, p);
+            return true;
+          });
+      const float constant = logits[likeliest] - log(most);
       float entropy = 0.0f;
-      for (int i = 0; i < n; ++i) entropy -= grad[i] > 0.0f ? grad[i] * (logits[i] - constant) : 0.0f;
-      for (int i = 0; i < n; ++i) {
+      subtract(entropy, n, [&](int i) { return grad[i] > 0.0f ? grad[i] * (logits[i] - constant) : 0.0f; });
+      lanes.each(n, [&](int i) {
         const float p = grad[i];
         const float d_entropy = p > 0.0f ? -p * ((logits[i] - constant) + entropy) : 0.0f;
         grad[i] = d_log_prob * ((i == action[h] ? 1.0f : 0.0f) - p) - entropy_coeff * d_entropy;
-      }
+      });
       logits += n;
       grad += n;
     }
   }
+
+ private:
+  // from - f(0) - ... - f(n - 1).
+  template <typename F>
+  WD_FN void subtract(float& from, int n, const F& f) const {
+    lanes.walk(n, f, [&](int, float term) {
+      from -= term;
+      return true;
+    });
+  }
+
+  // Also writes the weights, unless `weights` is null.
+  WD_FN Softmax softmax_of(const float* logits, const std::uint8_t* legal, int n, float* weights) const {
+    Softmax s;
+    const auto seen = [&](int i) { return legal != nullptr && legal[i] == 0 ? s.highest : logits[i]; };
+    lanes.walk(n, seen, [&](int, float logit) {
+      s.highest = max(s.highest, logit);
+      return true;
+    });
+    const auto weigh = [&](int i) {
+      const float weight = s.weight(logits, legal, i);
+      if (weights != nullptr) weights[i] = weight;
+      return weight;
+    };
+    lanes.walk(n, weigh, [&](int, float weight) {
+      s.sum += weight;
+      return true;
+    });
+    return s;
+  }
+
+  // The first choice whose cumulative weight exceeds u times the sum (the last legal one if rounding lets
+  // none exceed it).
+  WD_FN int draw(const Softmax& softmax, const float* logits, const std::uint8_t* legal, int n,
+                 float u) const {
+    float cumulative = 0.0f;
+    int last = 0;
+    lanes.walk(
+        n, [&](int i) { return softmax.weight(logits, legal, i); },
+        [&](int i, float weight) {
+          if (weight <= 0.0f) return true;
+          last = i;
+          cumulative += weight;
+          return cumulative <= u * softmax.sum;
+        });
+    return last;
+  }
 };
+
+using Categorical = CategoricalOf<OneLane>;
 
 // Values of the choices of independent heads side by side. The value of an action is the sum over its heads
 // (as in branching networks, Tavakoli et al. 2018, with a sum in place of their mean), so each head takes its
@@ -471,6 +530,13 @@ struct StateGaussian : OffPolicyActor {
     return uniform_draw ? -0.693147180559945f * static_cast<float>(row.layout.components) : log_prob;
   }
 };
+
+// The thread, of those that work on a row, that writes what belongs to the row as a whole.
+template <typename D>
+WD_FN bool writes_row(const D& distribution) {
+  if constexpr (requires { distribution.lanes; }) return distribution.lanes.is_first();
+  return true;
+}
 
 // Calls use(D()) with the layout's distribution D.
 template <typename Use>

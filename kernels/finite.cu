@@ -61,6 +61,7 @@ __device__ void search(const Bits* x, std::int64_t n, std::int64_t* first) {
 __global__ void __launch_bounds__(kSearchThreads, 4) search_kernel(__grid_constant__ const WatchArgs args) {
   const FloatArray& x = args.array[blockIdx.y];
   std::int64_t* const first = args.first + blockIdx.y;
+  if (x.wanted != nullptr && *x.wanted == 0.0) return;
   if (x.bfloat16) return search(static_cast<const std::uint16_t*>(x.data), x.n, first);
   search(static_cast<const std::uint32_t*>(x.data), x.n, first);
 }

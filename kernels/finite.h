@@ -11,6 +11,7 @@ struct FloatArray {
   const void* data = nullptr;
   std::int64_t n = 0;
   bool bfloat16 = false;
+  const double* wanted = nullptr;  // in device memory: 0: the array is not searched; null: it is
 };
 
 // Sets *first to the smallest i with x[i] NaN or infinite, if that is less than *first. Enqueues.
@@ -32,6 +33,7 @@ struct WatchArgs {
   FloatArray array[kMaxChecked];
   // Numbers of one replica in one step, for arrays [steps, replicas, ...]; 0: not by replica.
   std::int64_t per_replica[kMaxChecked] = {};
+  std::int64_t first_index[kMaxChecked] = {};  // Failure::index of the first number of an array
   std::int64_t replicas = 0;
   std::int64_t* first = nullptr;       // [num_arrays], working memory on the device
   const TrainingTime* time = nullptr;  // on the device

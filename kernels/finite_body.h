@@ -22,8 +22,9 @@ WD_FN void end_watch(const WatchArgs& args, std::int64_t) {
   for (int k = 0; k < args.num_arrays; ++k) {
     const std::int64_t found = args.first[k];
     if (found == args.array[k].n) continue;
-    const std::int64_t size = args.per_replica[k], replica = size == 0 ? -1 : found / size % args.replicas;
-    *args.failure = {args.time->iteration + 1, k, found, replica, number_at(args.array[k], found)};
+    const std::int64_t size = args.per_replica[k], index = args.first_index[k] + found,
+                       replica = size == 0 ? -1 : index / size % args.replicas;
+    *args.failure = {args.time->iteration + 1, k, index, replica, number_at(args.array[k], found)};
     return;
   }
 }

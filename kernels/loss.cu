@@ -1,11 +1,12 @@
 // loss.cu: the loss. On the CPU it runs on the calling thread, because blocks of rows already run in
-// parallel. On the GPU a block's rows, masks and gradients are in shared memory, if a row is not too wide.
+// parallel. On the GPU a thread has a row, and a block's rows, masks and gradients are in shared memory; a
+// warp has a row of choices that is too wide for that.
 #include "kernels/loss_body.h"
 
 #ifdef __CUDACC__
 
 #include "kernels/staged_rows.cuh"
-#include "wd/detail/for_each.cuh"
+#include "kernels/warp_rows.cuh"
 
 namespace wd::cuda {
 
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(kMostStagedThreads, 4)
     if (staged.output > staged.columns) input.value = input.output + staged.columns;
     if (staged.grad > staged.columns) input.value_grad = input.grad + staged.columns;
     if (args.action_mask != nullptr) input.legal = legal + thread * staged.columns;
-    args.mask[row] == 0 ? loss_of_masked_row(args, row, input) : loss_of_row<D>(args, row, input);
+    LossRow{args, row, input}(D());
   }
   meet(Place::current());
   unstage_rows(grads, staged.grad, rows, args.output_grad.from(first));
@@ -80,10 +81,17 @@ bool enqueue_staged_loss(void* stream, const LossArgs& args) {
   }
 }
 
+__device__ inline void loss_of_warp(const LossArgs& args, std::int64_t row,
+                                    const CategoricalOf<WarpLanes>& distribution) {
+  LossRow{args, row, input_of(args, row)}(distribution);
+}
+
 }  // namespace
 
 void loss(void* stream, const LossArgs& args) {
   if (args.rows == 0 || enqueue_staged_loss(stream, args)) return;
+  if (args.layout.distribution == Distribution::kCategorical)
+    return for_each_warp_row<loss_of_warp>(stream, "loss", args);
   for_each<loss_row>(stream, "loss", args.rows, args);
 }
 

@@ -68,7 +68,10 @@ WD_FN LossInput input_of(const LossArgs& args, std::int64_t row) {
           args.output_grad[row], args.value_grad[row]};
 }
 
-WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
+template <typename D>
+WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, const LossInput& input,
+                              const D& distribution) {
+  if (!writes_row(distribution)) return;
   for (int i = 0; i < args.layout.columns(); ++i) input.grad[i] = 0.0f;
   for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row][k] = 0.0f;
   *input.value_grad = 0.0f;
@@ -81,12 +84,13 @@ WD_FN float policy_weight(const LossArgs& args, const std::uint8_t* legal) {
 }
 
 template <typename D>
-WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& input) {
+WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& input,
+                       const D& distribution) {
   const ActionLayout& layout = args.layout;
   float* const grad = input.grad;
   const std::int32_t* const action = args.action + row * layout.action_width();
   const DistributionRow seen = {layout, input.output, input.legal, args.networks.latent[row]};
-  const LogProbEntropy now = D::evaluate(seen, action, grad);
+  const LogProbEntropy now = distribution.evaluate(seen, action, grad);
   const Ratio ratio = Ratio::of(now.log_prob - args.old_log_prob[row]);
   const float* const norm = args.advantage_norm;
   const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
@@ -94,8 +98,9 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row, const LossInput& 
   const ScalarLoss value =
       args.with_value ? value_loss_of_row(args, row, *input.value) : ScalarLoss{0.0f, 0.0f};
   const float weight = policy_weight(args, input.legal);
-  D::gradient(seen, action, weight * policy.gradient, weight * coefficients(args).entropy_coeff, grad,
-              args.log_std_grad[row]);
+  distribution.gradient(seen, action, weight * policy.gradient, weight * coefficients(args).entropy_coeff,
+                        grad, args.log_std_grad[row]);
+  if (!writes_row(distribution)) return;
   *input.value_grad = coefficients(args).value_coeff * value.gradient;
   float* const sums = args.row_sums + row;
   sums[kCount * args.rows] = 1.0f;
@@ -113,15 +118,14 @@ struct LossRow {
   LossInput input;
 
   template <typename D>
-  WD_FN void operator()(D) const {
-    loss_of_row<D>(args, row, input);
+  WD_FN void operator()(const D& distribution) const {
+    args.mask[row] == 0 ? loss_of_masked_row(args, row, input, distribution)
+                        : loss_of_row(args, row, input, distribution);
   }
 };
 
 WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
-  const LossInput input = input_of(args, row);
-  if (args.mask[row] == 0) return loss_of_masked_row(args, row, input);
-  with_distribution(args.layout, LossRow{args, row, input});
+  with_distribution(args.layout, LossRow{args, row, input_of(args, row)});
 }
 
 }  // namespace wd

@@ -1,11 +1,11 @@
-// sample.cu: sampling, one row per item. On the GPU a block's rows and masks are in shared memory, if a row
-// is not too wide.
+// sample.cu: sampling, one row per item. On the GPU a block's rows and masks are in shared memory; a warp has
+// a row of choices that is too wide for that.
 #include "kernels/sample_body.h"
 
 #ifdef __CUDACC__
 
 #include "kernels/staged_rows.cuh"
-#include "wd/detail/for_each.cuh"
+#include "kernels/warp_rows.cuh"
 
 namespace wd::cuda {
 
@@ -72,11 +72,18 @@ bool enqueue_staged_sample(const Enqueue& enqueue) {
   return false;
 }
 
+__device__ inline void sample_of_warp(const SampleArgs& args, std::int64_t row,
+                                      const CategoricalOf<WarpLanes>& distribution) {
+  SampleRow{args, row, input_of(args, row)}(distribution);
+}
+
 }  // namespace
 
 void sample(void* stream, const SampleArgs& args) {
   if (args.rows == 0 || (args.networks.output.pointer != nullptr && enqueue_staged_sample({stream, args})))
     return;
+  if (args.layout.distribution == Distribution::kCategorical && args.networks.output.pointer != nullptr)
+    return for_each_warp_row<sample_of_warp>(stream, "sample", args);
   for_each<sample_row>(stream, "sample", args.rows, args);
 }
 

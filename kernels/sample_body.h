@@ -64,20 +64,22 @@ struct SampleRow {
   SampleInput input;
 
   template <typename D>
-  WD_FN void operator()(D) const {
+  WD_FN void operator()(const D& distribution) const {
     const ActionLayout& layout = args.layout;
+    const bool writes = writes_row(distribution);
     const DistributionRow seen = {layout, input.output, input.legal, args.networks.latent[row]};
+    float value = 0.0f;
     if constexpr (requires { D::value(seen); })
-      args.value[row] = D::value(seen);
-    else if (input.value == nullptr)
-      args.value[row] = 0.0f;
-    else
-      args.value[row] = plain_value(args, *input.value);
+      value = D::value(seen);
+    else if (input.value != nullptr)
+      value = plain_value(args, *input.value);
+    if (writes) args.value[row] = value;
     if (args.action == nullptr) return;
     Exploration exploration = {args.greedy, args.exploration == nullptr ? 0.0f : args.exploration->epsilon};
     if (layout.distribution == Distribution::kPoint) explore_point(exploration);
-    args.log_prob[row] =
-        D::sample(seen, exploration, RowBits{args, row}, args.action + row * layout.action_width());
+    const float log_prob =
+        distribution.sample(seen, exploration, RowBits{args, row}, args.action + row * layout.action_width());
+    if (writes) args.log_prob[row] = log_prob;
   }
 
   WD_FN void explore_point(Exploration& exploration) const {

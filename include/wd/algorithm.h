@@ -80,6 +80,9 @@ class Algorithm {
 
   // Updates do nothing, on all ranks, if this number, in device memory, is not 0 on any rank when they begin.
   virtual void set_skip_flag(const std::int64_t* failed) = 0;
+  // In device memory, where it is not 0 after an update that ended early; null, unless an update that did not
+  // has shown that all observations of the rollout are finite (Network::shows_not_finite()).
+  virtual const double* ended_early() const { return nullptr; }
   // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
   // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,
   // update() itself throws in the same way. Synchronizes on CUDA. All ranks.

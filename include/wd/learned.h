@@ -73,6 +73,8 @@ class Learned {
   void follow(const at::Tensor& rate, double value);
   // Of the last update. They synchronize on CUDA.
   StepRecord record() const;
+  // The same in device memory.
+  const StepRecord* live_record() const;
   std::vector<double> sums() const;
   // The next step writes the sums of the update before it to `out` [sums] float64 on the device, unless the
   // update has ended.

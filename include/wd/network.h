@@ -120,6 +120,9 @@ class Network {
   // Call it after forward() of the same rows in the same workspace.
   virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const = 0;
+  // Whether a number of the rows of the first part that is not finite makes the gradient of a parameter that
+  // backward() computes from them not finite.
+  virtual bool shows_not_finite() const { return false; }
   // Whether backward() obeys Gradient::is_old, so that nobody has to clear gradients before it.
   virtual bool overwrites() const { return false; }
   // Returns a network that computes `count` networks of this kind for the same input at a time: its

@@ -25,6 +25,7 @@ class RolloutAlgorithm : public Algorithm {
   void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
   bool end_step() override;
   void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
+  const double* ended_early() const override;
   void check() const override { learned_.check(); }
   std::vector<NamedTensor> state() const override { return learned_.state(); }
   void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }

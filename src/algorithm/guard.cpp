@@ -101,13 +101,23 @@ std::vector<Guard::Checked> Guard::checked_arrays() const {
   return all;
 }
 
-void Guard::check_finite(const std::vector<Policy>& policies, const TrainingClock& clock) {
+void Guard::search(const std::vector<Policy>& policies, const TrainingClock& clock, bool learned) {
   WatchArgs args;
   args.replicas = trajectory_.num_envs();
   for (const Checked& one : checked_arrays()) {
     const bool weights = one.what == Checked::kWeights;
-    args.per_replica[args.num_arrays] = weights ? 0 : one.rows.stride(1);
-    args.array[args.num_arrays++] = array_of(weights ? policies[one.policy].parameters() : one.rows);
+    const double* const ended_early = one.what == Checked::kObservation ? ended_early_[one.policy] : nullptr;
+    const at::Tensor& all = weights ? policies[one.policy].parameters() : one.rows;
+    const int k = args.num_arrays++;
+    args.array[k] = array_of(all);
+    args.per_replica[k] = weights ? 0 : all.stride(1);
+    if (ended_early != nullptr && !learned) {
+      args.array[k] = array_of(all[-1]);
+      args.first_index[k] = all.numel() - args.array[k].n;
+    } else if (learned) {
+      args.array[k].n -= ended_early == nullptr ? all.numel() : all.stride(0);
+      args.array[k].wanted = ended_early;
+    }
   }
   args.first = first_.mutable_data_ptr<std::int64_t>();
   args.time = clock.time();

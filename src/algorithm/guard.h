@@ -1,6 +1,7 @@
 // guard.h: prevents learning from numbers that are NaN or infinite.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -19,8 +20,19 @@ class Guard {
   // first_replica: the number of this rank's replica 0 among the replicas of all ranks.
   Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica);
 
-  // Examines the rollout that is about to be learned from. Enqueues on CUDA.
-  void check_finite(const std::vector<Policy>& policies, const TrainingClock& clock);
+  // Observations of this policy but the last ones are searched only after an update that ended early
+  // (Algorithm::ended_early(), or null).
+  void add_policy(const double* ended_early) { ended_early_.push_back(ended_early); }
+
+  // Examines the rollout that is about to be learned from, and after the update what was left out. Enqueue on
+  // CUDA.
+  void check_finite(const std::vector<Policy>& policies, const TrainingClock& clock) {
+    search(policies, clock, false);
+  }
+  void check_learned(const std::vector<Policy>& policies, const TrainingClock& clock) {
+    if (std::ranges::any_of(ended_early_, [](const double* one) { return one != nullptr; }))
+      search(policies, clock, true);
+  }
   // Throws std::runtime_error that names the tensor, policy, step of the rollout, replica and agent of the
   // first number that was found. Synchronizes on CUDA.
   void check_rollout(const std::vector<Policy>& policies) const;
@@ -59,6 +71,7 @@ class Guard {
     std::int64_t columns() const { return rows.dim() > 3 ? rows.size(3) : 1; }
   };
   std::vector<Checked> checked_arrays() const;
+  void search(const std::vector<Policy>& policies, const TrainingClock& clock, bool learned);
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
   std::string describe(const Failure& failure) const;  // of a replica
   std::string place(const Checked& array, std::int64_t index) const;
@@ -66,8 +79,9 @@ class Guard {
   const Trajectory& trajectory_;
   Device device_;
   std::int64_t first_replica_;
-  at::Tensor first_;    // [kMaxChecked] int64
-  at::Tensor failure_;  // a Failure, stored as int64
+  std::vector<const double*> ended_early_;  // [policies]
+  at::Tensor first_;                        // [kMaxChecked] int64
+  at::Tensor failure_;                      // a Failure, stored as int64
 };
 
 // Returns "'NAME'[5]": the tensor, among these views of the flat parameters, that has their element `index`,

@@ -43,7 +43,8 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
 Learned::~Learned() = default;
 Learned::Learned(Learned&&) noexcept = default;
 
-void Learned::stops_with(const Learned& leader) { leader_ = leader.adam_->live_record(); }
+const StepRecord* Learned::live_record() const { return adam_->live_record(); }
+void Learned::stops_with(const Learned& leader) { leader_ = leader.live_record(); }
 
 double Learned::step_ratio() const { return adam_->step_ratio(); }
 

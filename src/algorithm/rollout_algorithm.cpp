@@ -67,6 +67,12 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
 
 RolloutAlgorithm::~RolloutAlgorithm() = default;
 
+const double* RolloutAlgorithm::ended_early() const {
+  // With several minibatches, something would be learned before the one that shows it.
+  const bool shows = to_train_ && !minibatches_->gathers() && policy_.model().network(0).shows_not_finite();
+  return shows ? &learned_.live_record()->stopped : nullptr;
+}
+
 void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_norm, const double* limit) {
   learned_.begin_update(lr, max_grad_norm, limit, failed_);
   epoch_ = minibatch_ = 0;

@@ -220,6 +220,8 @@ class MlpGpu final : public Mlp {
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
   std::unique_ptr<Network> several(int count) const override;
   bool overwrites() const override { return !reads_tables() && !shape_.layer_norm; }
+  // Weights' gradients are products of all rows, and 0 times such a number is NaN.
+  bool shows_not_finite() const override { return reads_observations(); }
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const override;

@@ -32,6 +32,8 @@ class Minibatches {
   // Gathers this rank's part of minibatch m, which may be empty. The batch is valid until the next call.
   Batch gather(int m);
   int count() const { return assignment_.count; }
+  // Whether rows are copied; if not, the one minibatch has the whole rollout.
+  bool gathers() const { return order_.defined(); }
 
   // Whether rows are copied: not if one minibatch has all units in any order. `share` and `all`: units of
   // each replica.
@@ -52,7 +54,6 @@ class Minibatches {
 
  private:
   std::int64_t size_of(int m) const;  // [units] in this rank's part
-  bool gathers() const { return order_.defined(); }
 
   const PolicyBuffers& buffers_;
   Sequences sequences_;

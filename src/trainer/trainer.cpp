@@ -101,6 +101,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
     learners.back().algorithm().set_skip_flag(guard.failed());
+    guard.add_policy(device.is_cuda() ? learners.back().algorithm().ended_early() : nullptr);
     averages.emplace_back(policies[p], c.policies[p].average);
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
@@ -154,6 +155,7 @@ void Trainer::Impl::poison(const std::string& tensor) {
   const double nan = std::nan("");
   PolicyBuffers& buffers = trajectory.policies()[0];
   if (tensor == "observation") buffers.observation[0][0][0][0].fill_(nan);
+  if (tensor == "last observation") buffers.observation[-1][0][0][0].fill_(nan);
   if (tensor == "reward") buffers.reward[0][0][0].fill_(nan);
   if (tensor == "drift") policies[0].parameters()[0].mul_(1.0 + 1e-6).add_(1e-7);
   if (tensor == "weight") policies[0].parameters()[0].fill_(nan);
@@ -344,8 +346,12 @@ bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   if (!device.is_cuda()) guard.check_rollout(policies);
   prepare(learners);
   if (!update_policies(should_stop)) return false;
-  if (!device.is_cuda())
+  if (device.is_cuda()) {
+    guard.check_learned(policies, clock);
+    if (!is_offline()) evidence.rollout_ended(clock);
+  } else {
     for (const Policy& policy : policies) guard.check_weights(policy);
+  }
   for (WeightsAverage& average : averages) average.move();
   if (!is_offline()) episodes.accumulate(clock);
   return true;

@@ -56,7 +56,8 @@ inline std::vector<ActionLayout> twin_layouts() {
 }
 
 // Rows that a block of a GPU stages 128, 64 and 32 at a time, and rows that are too wide for that.
-inline std::vector<ActionLayout> wide_layouts() {
+inline std::vector<ActionLayout> wide_layouts(bool few_rows) {
+  if (few_rows) return {categorical({700, 3}), categorical({2500}), categorical({5000})};
   return {categorical({21, 21}),
           categorical({60}),
           categorical({60, 40}),
@@ -219,8 +220,8 @@ void twins_of_sample() {
 template <typename Memory>
 void twins_of_sampled_rows() {
   Draws draws(22);
-  for (const int replicas : {11, 43, 300}) {
-    for (const ActionLayout& layout : wide_layouts()) {
+  for (const int replicas : {3, 11, 43, 300}) {
+    for (const ActionLayout& layout : wide_layouts(replicas == 3)) {
       for (const int padding : {0, 1, 3}) {
         for (const bool masks : {false, true}) {
           SampleData data = random_sample_data(draws, layout, replicas, 3, masks && layout.num_heads > 0);
@@ -282,8 +283,8 @@ void twins_of_loss_rows() {
   LossArgs ppo;
   ppo.ppo = true;
   ppo.fixed.entropy_coeff = 0.01f;
-  for (const int rows : {33, 129, 900}) {
-    for (const ActionLayout& layout : wide_layouts()) {
+  for (const int rows : {9, 33, 129, 900}) {
+    for (const ActionLayout& layout : wide_layouts(rows == 9)) {
       if (layout.distribution != Distribution::kCategorical) continue;
       for (const int padding : {0, 1, 2}) {
         LossData data = random_loss_data(draws, layout, rows, padding > 0);
