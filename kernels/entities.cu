@@ -79,7 +79,10 @@ __global__ void __launch_bounds__(kObservers, 8) entities_of_unit(__grid_constan
                      args.found + (first + thread) * args.shape.slots(), Find());
     }
     meet(Place::current());
-    unstage_rows(features, width, n, args.features.from(first));
+    if (args.rounded.pointer != nullptr)
+      unstage_rows(features, width, n, args.rounded.from(first));
+    else
+      unstage_rows(features, width, n, args.features.from(first));
   }
 }
 

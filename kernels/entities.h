@@ -108,6 +108,7 @@ struct EntitiesArgs {
   ObservationSource source;
   std::int64_t rows = 0;
   Rows<float> features;           // [rows, width()]
+  Rows<std::uint16_t> rounded{};  // the same in bfloat16: instead, and `features` is working memory; or null
   std::int32_t* found = nullptr;  // [rows, slots()]: the thing at each rank, or -1
 };
 

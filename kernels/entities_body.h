@@ -176,6 +176,8 @@ WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
   std::int32_t* const found = args.found + row * args.shape.slots();
   with_view(args.source, row,
             [&](const auto& view) { write_features(view, args.shape, to, found, NearestInMemory()); });
+  if (args.rounded.pointer == nullptr) return;
+  for (int k = 0; k < args.shape.width(); ++k) store_number(args.rounded[row] + k, to[k]);
 }
 
 // Adds the gradient of thing k's numbers to `grad`, a row of observations, and that of the frame to

@@ -5,6 +5,7 @@
 // Rows in shared memory are an odd number of words apart: the same column of 32 rows is in 32 banks.
 #pragma once
 
+#include "wd/detail/bfloat16.h"
 #include "wd/detail/launch.cuh"
 #include "wd/kernels/rows.h"
 
@@ -59,14 +60,15 @@ __device__ inline void stage_rows(Rows<const float> of, int columns, int rows, f
 }
 
 // Copies shared rows back. Entries from `columns` on stay as they are.
-__device__ inline void unstage_rows(const float* from, int columns, int rows, Rows<float> of) {
-  float* const to = of.pointer;
+template <typename Number>
+__device__ void unstage_rows(const float* from, int columns, int rows, Rows<Number> of) {
+  Number* const to = of.pointer;
   const int width = staged_stride(columns), stride = static_cast<int>(of.stride),
             threads = static_cast<int>(blockDim.x);
   const int step_rows = threads / stride, step_columns = threads - step_rows * stride;
   int row = static_cast<int>(threadIdx.x) / stride, column = static_cast<int>(threadIdx.x) - row * stride;
   for (int i = static_cast<int>(threadIdx.x); i < rows * stride; i += threads) {
-    if (column < columns) to[i] = from[row * width + column];
+    if (column < columns) store_number(to + i, from[row * width + column]);
     row += step_rows;
     column += step_columns;
     if (column >= stride) column -= stride, ++row;

@@ -101,6 +101,7 @@ class Network {
   // Numbers of a row that the network computes from the observation alone, without parameters; 0: none that
   // could be kept.
   virtual int feature_size() const { return 0; }
+  virtual at::ScalarType feature_type() const { return at::kFloat; }
   // Width of the last hidden layer, whose activations latent() returns; 0: there is none.
   virtual int latent_size() const { return 0; }
   // The activations of the last hidden layer, [rows, latent_size()] float32 or bfloat16, that the last

@@ -91,8 +91,8 @@ struct Transitions {
   // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
   // there instead. A batch has only the states before the first steps of its sequences.
   at::Tensor state, restarted;
-  // [.., features, padded to 16 bytes] float32: what the networks computed from observations alone while they
-  // acted (Policy::keep_features); undefined: they compute it again.
+  // [.., features, padded to 16 bytes] of Network::feature_type(): what the networks computed from
+  // observations alone while they acted (Policy::keep_features); undefined: they compute it again.
   at::Tensor features;
   // [.., numbers of a row] float32 or uint8, by Spec::streams; of streams of replicas, A is 1. A batch has
   // those that the policy reads.

@@ -176,7 +176,8 @@ double activation_bytes(const Config& config, const Environment& environment, st
         make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision);
     if (!activations) {  // only what follows from observations
       if (policy.algorithm->traits().learns_from != LearnsFrom::kPlay) continue;
-      bytes += rows * sizeof(float) * networks[0]()->feature_size();
+      const std::unique_ptr<Network> actor = networks[0]();
+      bytes += rows * static_cast<double>(at::elementSize(actor->feature_type())) * actor->feature_size();
       continue;
     }
     for (const MakeNetwork& make : networks)

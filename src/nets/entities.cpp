@@ -137,13 +137,16 @@ ObservationSource EntityReader::source_of(const at::Tensor& observation) const {
   return source;
 }
 
-void EntityReader::read(const at::Tensor& observation, const at::Tensor& features,
-                        const at::Tensor& found) const {
-  entities(current_queue(device_), {.shape = shape_,
-                                    .source = source_of(observation),
-                                    .rows = rows_of(observation),
-                                    .features = wd::rows_of<float>(features),
-                                    .found = found.mutable_data_ptr<std::int32_t>()});
+void EntityReader::read(const at::Tensor& observation, const at::Tensor& features, const at::Tensor& found,
+                        const at::Tensor& rounded) const {
+  EntitiesArgs args{.shape = shape_,
+                    .source = source_of(observation),
+                    .rows = rows_of(observation),
+                    .features = wd::rows_of<float>(features),
+                    .found = found.mutable_data_ptr<std::int32_t>()};
+  if (rounded.defined())
+    args.rounded = {static_cast<std::uint16_t*>(rounded.mutable_data_ptr()), rounded.stride(0)};
+  entities(current_queue(device_), args);
 }
 
 namespace {
@@ -162,6 +165,7 @@ PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
 // Of the memory for pooling, nothing is defined if there is none.
 struct EntitiesNetwork::Memory final : InnerMemory {
   at::Tensor features;                    // [rows, width of the entities, then of what is pooled]
+  at::Tensor rounded;                     // the same in bfloat16, which is read instead
   at::Tensor found;                       // [rows, slots] int32
   at::Tensor feature_grad;                // as features, if there are gradients
   at::Tensor things, exists;              // [rows * things, width of a thing], [rows * things] uint8
@@ -174,6 +178,7 @@ struct EntitiesNetwork::Memory final : InnerMemory {
     const auto& working = static_cast<const Memory&>(scratch);
     auto rows = std::make_unique<Memory>(working);
     rows->features = features.narrow(0, first, n);
+    if (rounded.defined()) rows->rounded = rounded.narrow(0, first, n);
     rows->found = found.narrow(0, first, n);
     rows->inner = inner->view(first, n, *working.inner);
     rows->output = rows->inner->output;
@@ -202,13 +207,15 @@ InputPart EntitiesNetwork::encoder_part(const PolicyLayout& layout, const ModelS
 }
 
 EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
-                                 const PolicyLayout& layout, const ModelSettings& model, Device device)
+                                 const PolicyLayout& layout, const ModelSettings& model, Device device,
+                                 bool rounded)
     : WrappingNetwork(std::move(inner)),
       encoder_(std::move(encoder)),
       reader_(layout, model, device),
       shape_(reader_.shape()),
       pool_(pool_shape(shape_, model)),
-      device_(device) {}
+      device_(device),
+      rounded_(rounded) {}
 
 void EntitiesNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
                                  std::uint64_t seed) const {
@@ -265,6 +272,8 @@ std::unique_ptr<Network::Workspace> EntitiesNetwork::make_workspace(std::int64_t
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
   const std::int64_t width = shape_.width() + pool_.columns();
   memory->features = make_output(rows, width, floats);
+  if (rounded_)
+    memory->rounded = at::zeros({rows, (width + 7) / 8 * 8}, floats.dtype(at::kBFloat16)).narrow(1, 0, width);
   memory->found = at::zeros({rows, shape_.slots()}, floats.dtype(at::kInt));
   if (with_gradients) memory->feature_grad = make_output(rows, width, floats);
   memory->inner = inner_->make_workspace(rows, with_gradients);
@@ -285,7 +294,8 @@ std::unique_ptr<Network::Workspace> EntitiesNetwork::make_workspace(std::int64_t
 NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memory& memory,
                                           std::int64_t n) const {
   NetworkInput inner = input;
-  inner.parts[0] = input.features.defined() ? input.features : memory.features.narrow(0, 0, n);
+  const at::Tensor& own = rounded_ ? memory.rounded : memory.features;
+  inner.parts[0] = input.features.defined() ? input.features : own.narrow(0, 0, n);
   inner.features.reset();
   return inner;
 }
@@ -294,8 +304,11 @@ void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) c
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& observation = input.parts[0];
   const std::int64_t n = reader_.rows_of(observation);
-  if (!input.knows_features)
-    reader_.read(observation, input.features.defined() ? input.features : memory.features, memory.found);
+  if (!input.knows_features) {
+    const bool kept = input.features.defined();
+    reader_.read(observation, kept && !rounded_ ? input.features : memory.features, memory.found,
+                 kept && rounded_ ? input.features : memory.rounded);
+  }
   if (encoder_) pool_things(reader_.source_of(observation), n, memory);
   inner_->forward(inner_input(input, memory, n), *memory.inner);
 }

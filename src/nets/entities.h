@@ -24,8 +24,10 @@ class EntityReader {
   // Number of rows that these observations describe, and where they are.
   std::int64_t rows_of(const at::Tensor& observation) const;
   ObservationSource source_of(const at::Tensor& observation) const;
-  // features [rows, width or more] float32, found [rows, slots] int32. Enqueues on CUDA.
-  void read(const at::Tensor& observation, const at::Tensor& features, const at::Tensor& found) const;
+  // features [rows, width or more] float32, found [rows, slots] int32; rounded: the features in bfloat16
+  // instead, if it is defined. Enqueues on CUDA.
+  void read(const at::Tensor& observation, const at::Tensor& features, const at::Tensor& found,
+            const at::Tensor& rounded = {}) const;
 
  private:
   EntityShape shape_;
@@ -39,10 +41,10 @@ class EntitiesNetwork final : public WrappingNetwork {
   // The part of the input that a network reads instead of the observation.
   static InputPart part(const PolicyLayout& layout, const ModelSettings& model);
 
-  // `inner` reads part() instead of the observation, and further parts as they are. `encoder` computes the
-  // embeddings of things from encoder_part(); null if they are not pooled.
+  // `inner` reads part() instead of the observation, rounded or not, and further parts as they are. `encoder`
+  // computes the embeddings of things from encoder_part(); null if they are not pooled.
   EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
-                  const PolicyLayout& layout, const ModelSettings& model, Device device);
+                  const PolicyLayout& layout, const ModelSettings& model, Device device, bool rounded);
 
   static bool pools(const ModelSettings& model) { return model.pool != kNoPool || model.attention > 0; }
   static InputPart encoder_part(const PolicyLayout& layout, const ModelSettings& model);
@@ -60,6 +62,7 @@ class EntitiesNetwork final : public WrappingNetwork {
   int latent_size() const override { return inner_->latent_size(); }
   // Of tables: rows of observations are features' own size, and pooled embeddings depend on parameters.
   int feature_size() const override { return reader_.reads_tables() && !encoder_ ? shape_.width() : 0; }
+  at::ScalarType feature_type() const override { return rounded_ ? at::kBFloat16 : at::kFloat; }
   at::Tensor latent(const Workspace& workspace) const override { return inner_->latent(inner_of(workspace)); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
@@ -93,6 +96,7 @@ class EntitiesNetwork final : public WrappingNetwork {
   const EntityShape& shape_;
   PoolShape pool_;
   Device device_;
+  bool rounded_;
 };
 
 }  // namespace wd

@@ -128,8 +128,11 @@ class Mlp : public Network {
 
   bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].is_shared(); }
   bool reads_tables() const { return first_ != nullptr; }
-  // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded.
-  bool reads_observations() const { return shape_.parts[0].is_observation() && !reads_tables(); }
+  // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded;
+  // or of features that are stored like these.
+  bool reads_observations() const {
+    return (shape_.parts[0].is_observation() || shape_.parts[0].rounded) && !reads_tables();
+  }
   std::int64_t rows_of(const NetworkInput& input) const {
     if (reads_tables()) return first_->rows_of(input.parts[0]);
     return input.parts[0].size(-2) * (shape_.parts[0].per_replica ? agents_ : 1);
@@ -184,11 +187,11 @@ class MlpCpu : public Mlp {
 // The GPU multiplies bfloat16 numbers and sums in float32. The product of two such numbers is exact in
 // float32, so float32 products of rounded numbers give the same result, up to the order of summation; and so
 // do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
-// numbers are rounded: observations; weights; the biases and activations of hidden layers; and the gradients
-// of all outputs and activations. Outputs and their biases, sums, gradients of weights and a first layer that
-// reads tables are float32, and so are parts of the input other than the observation, with their weights. So
-// are layer normalization and the biases that it reads; its results are rounded like sums. A network without
-// hidden layers computes in float32 from rounded observations.
+// numbers are rounded: observations, and features of entities, unless things are pooled; weights; the biases
+// and activations of hidden layers; and the gradients of all outputs and activations. Outputs and their
+// biases, sums, gradients of weights and a first layer that reads tables are float32, and so are other parts
+// of the input, with their weights. So are layer normalization and the biases that it reads; its results are
+// rounded like sums. A network without hidden layers computes in float32 from rounded observations.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;
@@ -221,7 +224,7 @@ class MlpGpu final : public Mlp {
   std::unique_ptr<Network> several(int count) const override;
   bool overwrites() const override { return !reads_tables() && !shape_.layer_norm; }
   // Weights' gradients are products of all rows, and 0 times such a number is NaN.
-  bool shows_not_finite() const override { return reads_observations(); }
+  bool shows_not_finite() const override { return reads_observations() && !shape_.parts[0].rounded; }
 
  private:
   void run_forward(const NetworkInput& input, Memory& memory) const override;

@@ -56,12 +56,15 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
   if (entities) parts[0] = EntitiesNetwork::part(layout, model);
   const int columns = parts[0].size;
   if (standardizes) parts[0] = StandardizedNetwork::part(columns);
+  parts[0].rounded =
+      entities && !standardizes && precision == kBf16 && !model.network && !EntitiesNetwork::pools(model);
   std::unique_ptr<Network> network = make_plain(layout, model, parts, outputs, device, precision);
   if (standardizes)
     network = std::make_unique<StandardizedNetwork>(std::move(network), columns, input_norm, device);
   if (!entities) return network;
-  return std::make_unique<EntitiesNetwork>(
-      std::move(network), make_embedding(layout, model, device, precision), layout, model, device);
+  return std::make_unique<EntitiesNetwork>(std::move(network),
+                                           make_embedding(layout, model, device, precision), layout, model,
+                                           device, parts[0].rounded);
 }
 
 }  // namespace

@@ -314,16 +314,19 @@ double Policy::activation_bytes(const PolicyBuffers& buffers) const {
 }
 
 double Policy::feature_bytes(const PolicyBuffers& buffers) const {
-  const auto padded = static_cast<double>((impl_->actor().feature_size() + 3) / 4 * 4);
-  return static_cast<double>(buffers.mask.numel()) * padded * sizeof(float);
+  const std::size_t each = at::elementSize(impl_->actor().feature_type());
+  const auto size = static_cast<std::size_t>(impl_->actor().feature_size());
+  return static_cast<double>(buffers.mask.numel()) * static_cast<double>((size * each + 15) / 16 * 16);
 }
 
 void Policy::keep_features(PolicyBuffers& buffers) const {
-  const std::int64_t size = impl_->actor().feature_size(), padded = (size + 3) / 4 * 4;
+  const at::ScalarType type = impl_->actor().feature_type();
+  const auto in_pack = static_cast<std::int64_t>(16 / at::elementSize(type));
+  const std::int64_t size = impl_->actor().feature_size(), padded = (size + in_pack - 1) / in_pack * in_pack;
   WD_CHECK(size > 0, "the networks of policy '", name(), "' have no features to keep");
   std::vector<std::int64_t> shape = buffers.mask.sizes().vec();
   shape.push_back(padded);
-  buffers.features = at::zeros(shape, buffers.value.options());
+  buffers.features = at::zeros(shape, buffers.value.options().dtype(type));
 }
 
 Sequences Policy::sequences(int rollout_steps) const {

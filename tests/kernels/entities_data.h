@@ -112,6 +112,7 @@ struct EntitiesResult {
   std::vector<float> features, things, grad;
   std::vector<std::int32_t> found;
   std::vector<std::uint8_t> exists;
+  std::vector<std::uint16_t> rounded{};  // the features in bfloat16
 };
 
 template <typename Memory>
@@ -143,6 +144,10 @@ EntitiesResult run_entities(Memory memory, const EntitiesData& data) {
   args.features = {memory.put(std::vector<float>(feature_numbers, 7.0f)), data.feature_stride()};
   args.found = memory.template make<std::int32_t>(slots);
   entities(memory.queue(), args);
+  EntitiesArgs in_halves = args;
+  in_halves.features.pointer = memory.template make<float>(feature_numbers);
+  in_halves.rounded = {memory.put(std::vector<std::uint16_t>(feature_numbers, 7)), data.feature_stride()};
+  entities(memory.queue(), in_halves);
   const ThingsArgs all{.shape = shape,
                        .source = source,
                        .rows = data.rows,
@@ -151,6 +156,7 @@ EntitiesResult run_entities(Memory memory, const EntitiesData& data) {
   things(memory.queue(), all);
   EntitiesResult result;
   result.features = memory.get(args.features.pointer, feature_numbers);
+  result.rounded = memory.get(in_halves.rounded.pointer, feature_numbers);
   result.found = memory.get(args.found, slots);
   result.things = memory.get(all.things.pointer, thing_numbers);
   result.exists = memory.get(all.exists, things_of_all);

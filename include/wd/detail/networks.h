@@ -19,6 +19,7 @@ struct InputPart {
   bool per_replica = false;
   std::vector<int> shape = {};  // of a stream's row (StreamSpec::shape); empty: [size]
   bool per_slot = false;
+  bool rounded = false;  // stored in bfloat16, in rows that are padded to 16 bytes
 
   // What agents observe. In bf16 it is rounded to bfloat16, and the other parts stay float32.
   static constexpr const char* kObservation = "observation";
