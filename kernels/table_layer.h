@@ -10,8 +10,8 @@
 //  sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
 // The first two sums need running sums of g, and the last one is the same for all k.
 //
-// In bfloat16, a GPU has tensor cores multiply blocks of 8 agents (table_blocks.cu, docs/design/0045-table-in-blocks.md):
-// W[k, f] are rounded, and everything else is as good as float32, on a CPU too.
+// In bfloat16, the tensor cores of a GPU multiply ranges of agents (docs/design/0045-table-in-blocks.md): W[k, f]
+// are rounded, on a CPU too.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,16 @@ struct TableShape {
   // Parts of the units, whose gradients are summed apart and then added in order, so that a GPU sums them in
   // parallel: part p has units p, p + parts, ...
   int parts = 1;
-  // Of a GPU that computes in bfloat16: the first block of 8 agents that has rows, and how many up to the last.
-  int first_block = 0, row_blocks = 0;
+  // On a GPU in bfloat16: the first range of agents that has rows, and how many up to the last one.
+  int first_range = 0, row_ranges = 0;
 
-  static constexpr int kBlockAgents = 8;
   // Agents are summed over in ranges of 7, from the first on, and the gradients shared by all rows in groups
   // of 16 ranges. On a GPU, these are warps and blocks.
   static constexpr int kRangeAgents = 7, kGroupRanges = 16;
   WD_FN int ranges() const { return (agents + kRangeAgents - 1) / kRangeAgents; }
-  // In bfloat16 on a GPU, groups are blocks of agents.
+  // On a GPU in bfloat16, groups are ranges.
   WD_FN int groups() const {
-    return row_blocks > 0 ? row_blocks : (ranges() + kGroupRanges - 1) / kGroupRanges;
+    return row_ranges > 0 ? row_ranges : (ranges() + kGroupRanges - 1) / kGroupRanges;
   }
   // Number of rows of agents below this one.
   WD_FN int slots_below(int k) const { return k == 0 ? 0 : upto[(k < agents ? k : agents) - 1]; }
@@ -66,7 +65,7 @@ struct TableShape {
   // Words of two weights in bfloat16: those of each other agent, then those of an agent's own columns as two
   // halves. [agents + 1][steps][out_groups][4 tiles][32 lanes]
   WD_FN std::int64_t words() const { return (agents + 1) * (std::int64_t{128} * steps() * out_groups()); }
-  // Of a unit's sums of y over blocks of agents: [row_blocks][sum_stride]
+  // Of a unit's sums of y over ranges: [row_ranges][sum_stride]
   WD_FN int sum_stride() const { return (width + 7) / 8 * 8; }
 };
 
@@ -79,10 +78,10 @@ struct TableLayerArgs {
   std::int64_t table_stride = 0, y_stride = 0;
   bool relu = false;          // forward: negative outputs become 0
   float* gradient = nullptr;  // backward: [gradient_rows, H], accumulated
-  // In blocks of agents on a GPU, in the place of y, with rows of whole packs of 16 bytes.
+  // On a GPU in bfloat16, in the place of y, with rows of whole packs of 16 bytes.
   std::uint16_t* y_halves = nullptr;
   const std::uint32_t* words = nullptr;  // [words]
-  float* sums = nullptr;                 // backward: [units, row_blocks, sum_stride], overwritten
+  float* sums = nullptr;                 // backward: [units, row_ranges, sum_stride], overwritten
 };
 
 // A layer's own weight [H, F (N - 1) + own], with rows `stride` apart, and bias [H].

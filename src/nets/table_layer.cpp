@@ -16,8 +16,8 @@ namespace {
 // Parts of the units on a GPU: as many blocks as about 128 multiprocessors run at once. A block
 // has 32 outputs and 8 columns of the table.
 int parts_of(const TableShape& shape) {
-  // In blocks of agents, a part for each block of threads is more memory than there are sums to add.
-  if (shape.row_blocks > 0) return std::clamp(128 / shape.row_blocks, 1, 16);
+  // In bfloat16 a range of agents is a block, and few of them take many parts, which are memory.
+  if (shape.row_ranges > 0) return std::clamp(128 / shape.row_ranges, 1, 16);
   const auto pieces = [](int n, int size) { return (n + size - 1) / size; };
   const int blocks = pieces(shape.width, 32) * pieces(shape.table.columns(), 8) * shape.groups();
   const int warps = std::min(shape.ranges(), TableShape::kGroupRanges);
@@ -38,8 +38,8 @@ TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device de
   shape_.rows = layout.num_agents;
   shape_.width = static_cast<int>(width);
   if (bfloat16 && device.is_cuda()) {
-    shape_.first_block = layout.agent.front() / TableShape::kBlockAgents;
-    shape_.row_blocks = layout.agent.back() / TableShape::kBlockAgents + 1 - shape_.first_block;
+    shape_.first_range = layout.agent.front() / TableShape::kRangeAgents;
+    shape_.row_ranges = layout.agent.back() / TableShape::kRangeAgents + 1 - shape_.first_range;
   }
   shape_.parts = device.is_cuda() ? parts_of(shape_) : 1;
   std::vector<int> upto;

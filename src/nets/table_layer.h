@@ -36,8 +36,8 @@ class TableLayer {
   double forward_flop() const;
   double backward_flop() const;
 
-  bool in_blocks() const { return shape_.row_blocks > 0; }  // y is bfloat16
-  std::int64_t sums_size() const { return std::int64_t{shape_.row_blocks} * shape_.sum_stride(); }
+  bool in_blocks() const { return shape_.row_ranges > 0; }  // y is bfloat16
+  std::int64_t sums_size() const { return std::int64_t{shape_.row_ranges} * shape_.sum_stride(); }
 
   // Number of agent rows that these tables describe.
   std::int64_t rows_of(const at::Tensor& tables) const {

@@ -76,8 +76,8 @@ TableResult run_table(Memory memory, const TableCase& c, const TableData& data) 
   shape.parts = c.parts;
   const bool in_blocks = c.bfloat16 && memory.queue().cuda;
   if (in_blocks) {
-    shape.first_block = c.agent.front() / TableShape::kBlockAgents;
-    shape.row_blocks = c.agent.back() / TableShape::kBlockAgents + 1 - shape.first_block;
+    shape.first_range = c.agent.front() / TableShape::kRangeAgents;
+    shape.row_ranges = c.agent.back() / TableShape::kRangeAgents + 1 - shape.first_range;
   }
 
   TableWeightsArgs weights;
@@ -102,7 +102,7 @@ TableResult run_table(Memory memory, const TableCase& c, const TableData& data) 
   if (in_blocks) {
     layer.y_halves = memory.template make<std::uint16_t>(data.y_grad.size());
     layer.sums = memory.template make<float>(
-        static_cast<std::size_t>(c.units * shape.row_blocks * std::int64_t{shape.sum_stride()}));
+        static_cast<std::size_t>(c.units * shape.row_ranges * std::int64_t{shape.sum_stride()}));
   } else {
     layer.y = memory.template make<float>(data.y_grad.size());
   }
