@@ -248,8 +248,7 @@ __global__ void __launch_bounds__(kWarps * 32, 1)
         for (int k = 0; k < 4; ++k) {
           const std::uint16_t* const from = args.y_halves + (unit(k) * s.rows + slot) * args.y_stride + h;
           y[k] = {};
-          if (unit(k) < args.units && h < s.width)
-            y[k] = without_padding<std::uint16_t>(*reinterpret_cast<const WordPack*>(from), s.width - h);
+          if (unit(k) < args.units && h < s.width) y[k] = *reinterpret_cast<const WordPack*>(from);
           for (int n = 0; sums_up && n < 8; ++n)
             of_range[k].at[n] += n % 2 == 0 ? low_of(y[k].word[n / 2]) : high_of(y[k].word[n / 2]);
         }
