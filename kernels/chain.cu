@@ -9,7 +9,6 @@ namespace wd::cuda {
 
 namespace {
 
-using Word = std::uint32_t;
 constexpr int kOutputs = ChainShape::kMostOutputs, kOutputSteps = kOutputs / 16;
 
 // The right factor of a product, in the order in which lanes load it: [steps][tiles of columns][lanes] pairs.
@@ -30,20 +29,6 @@ __device__ void stage(WordPair* to, int steps, int terms, int tiles, bool of_out
     to[i] = pair;
   }
 }
-
-// One store of 16 bytes: a struct whose words are used elsewhere too is stored word by word.
-__device__ inline void store_pack(std::uint16_t* to, const WordPack& pack) {
-#ifdef __CUDA_ARCH__
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(pack.word[0]), "r"(pack.word[1]),
-               "r"(pack.word[2]), "r"(pack.word[3])
-               : "memory");
-#else
-  *reinterpret_cast<WordPack*>(to) = pack;
-#endif
-}
-
-__device__ inline float low_of(Word word) { return detail::float_of(word << 16); }
-__device__ inline float high_of(Word word) { return detail::float_of(word & 0xffff0000u); }
 
 // Which of a pack's 8 numbers are not <= 0.
 __device__ inline Word signs_of(const WordPack& pack) {

@@ -18,12 +18,27 @@ __device__ Numbers<Number, kEach> load(const Number* from) {
 }
 
 // 8 or 16 bytes of a row of factors: words of multiply_add().
+using Word = std::uint32_t;
 struct alignas(8) WordPair {
-  std::uint32_t word[2];
+  Word word[2];
 };
 struct alignas(16) WordPack {
-  std::uint32_t word[4];
+  Word word[4];
 };
+
+// One store of 16 bytes: a struct whose words are used elsewhere too is stored word by word.
+__device__ inline void store_pack(std::uint16_t* to, const WordPack& pack) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(pack.word[0]), "r"(pack.word[1]),
+               "r"(pack.word[2]), "r"(pack.word[3])
+               : "memory");
+#else
+  *reinterpret_cast<WordPack*>(to) = pack;
+#endif
+}
+
+__device__ inline float low_of(Word word) { return detail::float_of(word << 16); }
+__device__ inline float high_of(Word word) { return detail::float_of(word & 0xffff0000u); }
 
 // Whole packs are read, also of padding, whose numbers count as 0 from the `terms`-th on.
 template <typename Number, typename Words>

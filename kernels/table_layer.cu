@@ -423,12 +423,14 @@ __device__ void gradient_item(const TableWeightsArgs& args, std::int64_t i) {
 
 // Many units share a weight that is read, unless that leaves multiprocessors without work.
 void table_forward(void* stream, const TableLayerArgs& args) {
+  if (args.y_halves != nullptr) return table_blocks_forward(stream, args);
   constexpr std::int64_t kEnough = 240;
   if (args.units == 0 || launch_forward<8>(stream, args, kEnough)) return;
   if (!launch_forward<4>(stream, args, kEnough)) launch_forward<2>(stream, args, 0);
 }
 
 void table_backward(void* stream, const TableLayerArgs& args) {
+  if (args.y_halves != nullptr) return table_blocks_backward(stream, args);
   const TableShape& shape = args.shape;
   const unsigned warps = static_cast<unsigned>(warps_of(shape));
   const int tiles = (shape.width + kLanes - 1) / kLanes;
@@ -456,6 +458,7 @@ void table_backward(void* stream, const TableLayerArgs& args) {
 
 void table_weights(void* stream, const TableWeightsArgs& args) {
   for_each<weight_item>(stream, "table_weights", args.shape.weight_rows() * args.shape.width, args);
+  if (args.words != nullptr) table_words(stream, args);
 }
 
 void table_gradient(void* stream, const TableWeightsArgs& args) {

@@ -9,6 +9,9 @@
 // of N N F. The gradient of W[k, f] is
 //  sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
 // The first two sums need running sums of g, and the last one is the same for all k.
+//
+// In bfloat16, the tensor cores of a GPU multiply ranges of agents (docs/design/0045-table-in-blocks.md): W[k, f]
+// are rounded, on a CPU too.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +33,17 @@ struct TableShape {
   // Parts of the units, whose gradients are summed apart and then added in order, so that a GPU sums them in
   // parallel: part p has units p, p + parts, ...
   int parts = 1;
+  // On a GPU in bfloat16: the first range of agents that has rows, and how many up to the last one.
+  int first_range = 0, row_ranges = 0;
 
   // Agents are summed over in ranges of 7, from the first on, and the gradients shared by all rows in groups
   // of 16 ranges. On a GPU, these are warps and blocks.
   static constexpr int kRangeAgents = 7, kGroupRanges = 16;
   WD_FN int ranges() const { return (agents + kRangeAgents - 1) / kRangeAgents; }
-  WD_FN int groups() const { return (ranges() + kGroupRanges - 1) / kGroupRanges; }
+  // On a GPU in bfloat16, groups are ranges.
+  WD_FN int groups() const {
+    return row_ranges > 0 ? row_ranges : (ranges() + kGroupRanges - 1) / kGroupRanges;
+  }
   // Number of rows of agents below this one.
   WD_FN int slots_below(int k) const { return k == 0 ? 0 : upto[(k < agents ? k : agents) - 1]; }
 
@@ -49,6 +57,16 @@ struct TableShape {
     return parts * others() + (static_cast<std::int64_t>(part) * groups() + group) * terms();
   }
   WD_FN std::int64_t gradient_rows() const { return shared_row(parts, 0); }
+
+  // For tensor cores, an agent's columns are padded to steps of 8, and outputs to groups of 32.
+  WD_FN int columns() const { return table.features + table.own; }
+  WD_FN int steps() const { return (columns() + 7) / 8; }
+  WD_FN int out_groups() const { return (width + 31) / 32; }
+  // Words of two weights in bfloat16: those of each other agent, then those of an agent's own columns as two
+  // halves. [agents + 1][steps][out_groups][4 tiles][32 lanes]
+  WD_FN std::int64_t words() const { return (agents + 1) * (std::int64_t{128} * steps() * out_groups()); }
+  // Of a unit's sums of y over ranges: [row_ranges][sum_stride]
+  WD_FN int sum_stride() const { return (width + 7) / 8 * 8; }
 };
 
 struct TableLayerArgs {
@@ -60,6 +78,10 @@ struct TableLayerArgs {
   std::int64_t table_stride = 0, y_stride = 0;
   bool relu = false;          // forward: negative outputs become 0
   float* gradient = nullptr;  // backward: [gradient_rows, H], accumulated
+  // On a GPU in bfloat16, in the place of y, with rows of whole packs of 16 bytes.
+  std::uint16_t* y_halves = nullptr;
+  const std::uint32_t* words = nullptr;  // [words]
+  float* sums = nullptr;                 // backward: [units, row_ranges, sum_stride], overwritten
 };
 
 // A layer's own weight [H, F (N - 1) + own], with rows `stride` apart, and bias [H].
@@ -68,8 +90,10 @@ struct TableWeightsArgs {
   float* layer_weight = nullptr;
   float* layer_bias = nullptr;
   std::int64_t stride = 0;
-  float* weight = nullptr;    // [weight_rows, H], computed from the layer's weight and bias
-  float* gradient = nullptr;  // [gradient_rows, H], from which the layer's gradients are computed
+  float* weight = nullptr;         // [weight_rows, H], computed from the layer's weight and bias
+  bool rounds = false;             // W[k, f] to bfloat16
+  std::uint32_t* words = nullptr;  // [words] or null, computed from `weight` on a GPU
+  float* gradient = nullptr;       // [gradient_rows, H], from which the layer's gradients are computed
 };
 
 // On the CPU, the first two run on the calling thread. All of them enqueue on CUDA.
@@ -78,6 +102,10 @@ WD_DECLARE_KERNEL(table_backward, TableLayerArgs)
 void table_weights(Queue queue, const TableWeightsArgs& args);   // weight from layer_weight and layer_bias
 void table_gradient(Queue queue, const TableWeightsArgs& args);  // layer_weight and layer_bias from gradient
 
+// What table_forward() and table_backward() do on a GPU if `y_halves` is set.
+WD_CUDA_KERNEL(table_blocks_forward, const TableLayerArgs& args)
+WD_CUDA_KERNEL(table_blocks_backward, const TableLayerArgs& args)
+WD_CUDA_KERNEL(table_words, const TableWeightsArgs& args)
 WD_CUDA_KERNEL(table_weights, const TableWeightsArgs& args)
 WD_CUDA_KERNEL(table_gradient, const TableWeightsArgs& args)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/table_layer.h"
+#include "wd/detail/bfloat16.h"
 #include "wd/math.h"
 
 namespace wd {
@@ -17,11 +18,12 @@ WD_FN void weight_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
   const int F = s.table.features, others = s.agents - 1;
   const std::int64_t shared = r - s.others();
   const float* const row = args.layer_weight + h * args.stride;
+  const auto of_others = [&](std::int64_t at) { return args.rounds ? round_to_bfloat16(row[at]) : row[at]; };
   float value = 0.0f;
   if (shared < 0) {
-    value = row[r % F * others + r / F];
+    value = of_others(r % F * others + r / F);
   } else if (shared < s.table.relative) {
-    for (int k = 0; k < others; ++k) value += row[shared * others + k];
+    for (int k = 0; k < others; ++k) value += of_others(shared * others + k);
   } else if (shared + 1 < s.terms()) {
     value = row[s.others() + shared - s.table.relative];
   } else {

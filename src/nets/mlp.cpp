@@ -97,7 +97,9 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
 Mlp::Mlp(MlpShape shape, const PolicyLayout& layout, Device device)
     : shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
   if (layout.as_table() && shape_.parts[0].is_observation())
-    first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device);
+    first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device,
+                                          shape_.precision == kBf16 && !shape_.hidden.empty() &&
+                                              !shape_.layer_norm && shape_.parts.size() == 1);
   chains_ = device.is_cuda() && has_chain() &&
             shared_memory(device) >= ChainShape::shared_bytes(shape_.hidden.back());
 }
@@ -183,7 +185,10 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->bias_parts = at::empty({shape_.copies, HiddenGradientArgs::kMaxParts, widest}, floats);
   }
   const std::int64_t first_width = shape_.padded(shape_.widths()[1]);
-  if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
+  if (reads_blocks()) {
+    if (with_gradients)
+      memory->first = at::empty({(rows + agents_ - 1) / agents_, first_->sums_size()}, floats);
+  } else if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
     memory->first = of_copies(at::zeros({all_rows, first_width}, floats));
   const std::int64_t shared_width = cuda ? first_width : shape_.widths()[1];
   if (std::ranges::any_of(shape_.parts, &InputPart::per_replica))

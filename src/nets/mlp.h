@@ -42,7 +42,7 @@ class Mlp : public Network {
   struct Memory final : Workspace {
     at::Tensor input;  // [rows, padded inputs] float32: observations that are stored in bfloat16
     // [rows, width] float32, where hidden[0] is bfloat16: the first layer's sums, and their gradient, if it
-    // reads a table or numbers that are not rounded.
+    // reads a table or numbers that are not rounded. If it reads a table in blocks: [units, sums of blocks].
     at::Tensor first;
     at::Tensor units;  // [replicas, width] float32: what a part per replica adds to sums, and its gradient
     // [A, width] float32: the same of a part per slot; and [kSlotParts * A, width] for gradients on a GPU.
@@ -128,6 +128,7 @@ class Mlp : public Network {
 
   bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].is_shared(); }
   bool reads_tables() const { return first_ != nullptr; }
+  bool reads_blocks() const { return reads_tables() && first_->in_blocks(); }
   // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded;
   // or of features that are stored like these.
   bool reads_observations() const {
@@ -189,9 +190,10 @@ class MlpCpu : public Mlp {
 // do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
 // numbers are rounded: observations, and features of entities, unless things are pooled; weights; the biases
 // and activations of hidden layers; and the gradients of all outputs and activations. Outputs and their
-// biases, sums, gradients of weights and a first layer that reads tables are float32, and so are other parts
-// of the input, with their weights. So are layer normalization and the biases that it reads; its results are
-// rounded like sums. A network without hidden layers computes in float32 from rounded observations.
+// biases, sums, gradients of weights, tables and the bias of a first layer that reads one are float32, and so
+// are other parts of the input, with their weights; with such parts, or with layer normalization, the weights
+// of a table too. So are layer normalization and the biases that it reads; its results are rounded like sums.
+// A network without hidden layers computes in float32 from rounded observations.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;

@@ -128,7 +128,7 @@ void MlpCpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
   collect(grad, n, memory);
   for (std::size_t k = shape_.parts.size(); k-- > 0;) {
     if (k == 0 && reads_tables()) {
-      if (gradient != nullptr) first_->backward(input.parts[0], grad, gradient->derived);
+      if (gradient != nullptr) first_->backward(input.parts[0], grad, {}, gradient->derived);
       continue;
     }
     const bool bfloat16 = k == 0 && multiplies_bf16(0);

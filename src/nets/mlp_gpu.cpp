@@ -103,6 +103,7 @@ void MlpGpu::chain_forward(std::int64_t n, const Memory& memory) const {
 // The parts are added in float32, and the sum is rounded if it is stored in bfloat16.
 void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, const at::Tensor& sums,
                            bool relu) const {
+  if (reads_blocks()) return first_->forward(input.parts[0], sums, relu);
   const std::int64_t width = sums.size(-1);
   const bool bf16 = sums.scalar_type() == at::kBFloat16;
   at::Tensor exact = bf16 ? with_columns(top(memory.first, n), width) : sums;
@@ -236,6 +237,10 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
 // The table comes last: it overwrites the gradient.
 void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory,
                             std::int64_t n, LayerGradients* gradient, PartGrads part_grads) const {
+  if (reads_blocks()) {
+    if (gradient != nullptr) first_->backward(input.parts[0], grad, memory.first, gradient->derived);
+    return;
+  }
   const std::int64_t width = grad.size(-1);
   at::Tensor exact = grad;
   if (grad.scalar_type() == at::kBFloat16 && memory.first.defined()) {
@@ -245,7 +250,7 @@ void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
   collect(exact, n, memory);
   for (std::size_t k = shape_.parts.size(); k-- > 0;) {
     if (k == 0 && reads_tables()) {
-      if (gradient != nullptr) first_->backward(input.parts[0], exact, gradient->derived);
+      if (gradient != nullptr) first_->backward(input.parts[0], exact, {}, gradient->derived);
       continue;
     }
     const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);

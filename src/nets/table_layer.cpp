@@ -16,6 +16,8 @@ namespace {
 // Parts of the units on a GPU: as many blocks as about 128 multiprocessors run at once. A block
 // has 32 outputs and 8 columns of the table.
 int parts_of(const TableShape& shape) {
+  // In bfloat16 a range of agents is a block, and few of them take many parts, which are memory.
+  if (shape.row_ranges > 0) return std::clamp(128 / shape.row_ranges, 1, 16);
   const auto pieces = [](int n, int size) { return (n + size - 1) / size; };
   const int blocks = pieces(shape.width, 32) * pieces(shape.table.columns(), 8) * shape.groups();
   const int warps = std::min(shape.ranges(), TableShape::kGroupRanges);
@@ -28,12 +30,17 @@ at::Tensor ints(const std::vector<int>& values, at::Device place) {
 
 }  // namespace
 
-TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device device) : device_(device) {
+TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device device, bool bfloat16)
+    : device_(device), bfloat16_(bfloat16) {
   const at::Device place = torch_device(device);
   shape_.table = layout.table;
   shape_.agents = layout.all_agents;
   shape_.rows = layout.num_agents;
   shape_.width = static_cast<int>(width);
+  if (bfloat16 && device.is_cuda()) {
+    shape_.first_range = layout.agent.front() / TableShape::kRangeAgents;
+    shape_.row_ranges = layout.agent.back() / TableShape::kRangeAgents + 1 - shape_.first_range;
+  }
   shape_.parts = device.is_cuda() ? parts_of(shape_) : 1;
   std::vector<int> upto;
   for (int k = 0; k < shape_.agents; ++k)
@@ -49,6 +56,7 @@ TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device de
 void TableLayer::bind(const Layer& layer) {
   layer_ = layer;
   weight_ = at::zeros({shape_.weight_rows(), shape_.width}, layer.weight.options());
+  if (in_blocks()) words_ = at::zeros({shape_.words()}, weight_.options().dtype(at::kInt));
 }
 
 // The first row has N - 1 entries of each feature, and one entry changes from each row to the next. The
@@ -77,6 +85,8 @@ TableWeightsArgs TableLayer::weights_args(const Layer& layer) const {
 void TableLayer::refresh() {
   TableWeightsArgs args = weights_args(layer_);
   args.weight = weight_.mutable_data_ptr<float>();
+  args.rounds = bfloat16_;
+  if (in_blocks()) args.words = reinterpret_cast<std::uint32_t*>(words_.mutable_data_ptr<int>());
   table_weights(current_queue(device_), args);
 }
 
@@ -91,7 +101,12 @@ TableLayerArgs TableLayer::args(const at::Tensor& tables, const at::Tensor& y) c
   args.table = tables.const_data_ptr<float>();
   args.table_stride = tables.stride(0);
   args.weight = weight_.const_data_ptr<float>();
-  args.y = y.mutable_data_ptr<float>();
+  if (in_blocks()) {
+    args.y_halves = static_cast<std::uint16_t*>(y.mutable_data_ptr());
+    args.words = reinterpret_cast<const std::uint32_t*>(words_.const_data_ptr<int>());
+  } else {
+    args.y = y.mutable_data_ptr<float>();
+  }
   args.y_stride = y.stride(0);
   return args;
 }
@@ -102,9 +117,10 @@ void TableLayer::forward(const at::Tensor& tables, const at::Tensor& y, bool rel
   table_forward(current_queue(device_), forward);
 }
 
-void TableLayer::backward(const at::Tensor& tables, const at::Tensor& y_grad,
+void TableLayer::backward(const at::Tensor& tables, const at::Tensor& y_grad, const at::Tensor& sums,
                           const at::Tensor& gradient) const {
   TableLayerArgs backward = args(tables, y_grad);
+  if (in_blocks()) backward.sums = sums.mutable_data_ptr<float>();
   backward.gradient = gradient.mutable_data_ptr<float>();
   table_backward(current_queue(device_), backward);
 }

@@ -586,6 +586,24 @@ void twins_of_table_layer() {
   }
 }
 
+template <typename Memory>
+void twins_of_table_blocks() {
+  Draws draws(23);
+  for (const TableCase& c : table_block_cases()) {
+    SCOPED_TRACE(testing::Message() << c.agents << " agents, " << c.rows() << " of them, " << c.width);
+    const TableData data = random_table(draws, c);
+    const TableResult gpu = run_table(Memory(), c, data), again = run_table(Memory(), c, data);
+    expect_table(c, data, gpu);
+    EXPECT_EQ(again.weight_grad, gpu.weight_grad);
+    for (std::size_t i = 0; i < gpu.y.size(); ++i) {
+      const int column = static_cast<int>(i) % c.y_stride();
+      if (column < c.width) continue;
+      const bool in_pack = column < (c.width + 7) / 8 * 8;
+      ASSERT_TRUE(in_pack ? gpu.y[i] == 0.0f : std::isnan(gpu.y[i])) << "padding " << i;
+    }
+  }
+}
+
 // Rows have equal bits, and so do gradients of scale and shift while no part has two rows. In bfloat16, the
 // GPU stores the CPU's numbers rounded.
 template <typename Memory>
@@ -901,6 +919,7 @@ std::vector<Twins> all_twins() {
       {"Critics", twins_of_critics<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
+      {"TableBlocks", twins_of_table_blocks<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},
       {"HiddenGradients", twins_of_hidden_gradients<Memory>},
       {"GradientProducts", twins_of_gradient_products<Memory>},

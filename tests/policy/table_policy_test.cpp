@@ -231,7 +231,7 @@ TEST_P(Tables, AreOnePartOfAnInputAmongOthers) {
   }
 }
 
-// The first layer stays float32; hidden layers above it are rounded to 8 bits.
+// Weights and what hidden layers compute are rounded to 8 bits; tables are not.
 TEST_P(Tables, LearnInBfloat16UpToRounding) {
   Side exact(GetParam(), true, table()), rounded(GetParam(), true, table(), kBf16);
   for (Side* side : {&exact, &rounded}) side->play();

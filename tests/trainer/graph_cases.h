@@ -65,12 +65,14 @@ struct GraphCase {
   const char *name, *env, *policy;
   const char* setting = "trainer.precision=fp32";
   bool offline = false;  // learns from a recording
+  bool table = false;    // of observations
 
   Experiment setup(bool graphs, const std::vector<std::string>& size = {
                                     "trainer.num_envs=64", "trainer.train_batch_size=640"}) const {
     std::vector<std::string> settings = size;
     settings.insert(settings.end(),
                     {setting, graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", policy});
+    if (table) settings.push_back("trainer.observations=table");
     if (offline) settings.push_back("trainer.offline=" + recording_of(env, size));
     return make_setup(env, settings);
   }
@@ -93,6 +95,10 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.observations=table"},
+    {"tables_bf16", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, reuse_activations: true, model: {fc_dims: [64, 64]}}, "
+     "runner: {algorithm: PPO, model: {activation: tanh, fc_dims: [36, 20]}}}",
+     "trainer.precision=bf16", false, true},
     {"layer_norm", "tag_continuous",
      "policy={tagger: {algorithm: A2C, reuse_activations: true, model: {layer_norm: true}}, "
      "runner: {algorithm: PPO, model: {layer_norm: true, activation: tanh}}}",
