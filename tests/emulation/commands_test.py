@@ -63,6 +63,33 @@ def test_evaluations_change_no_bit_of_training(tmp_path):
     assert (plain / "weights" / "tagger.safetensors").read_bytes() == (often / "weights" / "tagger.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("training, evaluation", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_evaluations_run_on_another_device(tmp_path, training, evaluation):
+    """The weights are those of a run without them, the numbers those of `eval` there, and a run that goes on keeps the place."""
+    settings = [*(SMALL if training == "cuda" else [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]),
+                "--set", "eval.every=2", "--set", "eval.episodes=10", "--set", f"eval.device={evaluation}", "--strict_device"]
+    output(*settings, "--set", "eval.every=0", "--total_steps", 960, "--run_dir", tmp_path / "plain")
+    output(*settings, "--total_steps", 960, "--run_dir", tmp_path / "whole")
+    output(*settings, "--total_steps", 640, "--run_dir", tmp_path / "parts")
+    output("--resume", tmp_path / "parts", "--total_steps", 960, "--device", training, "--quiet")
+    for role in ("tagger", "runner"):
+        learned = [(tmp_path / run / "weights" / f"{role}.safetensors").read_bytes() for run in ("plain", "whole", "parts")]
+        assert learned[0] == learned[1] == learned[2]
+    values = [{name: value for name, value in rows(tmp_path / run)[-1].items() if name.startswith("eval/")} for run in ("whole", "parts")]
+    assert values[0] == values[1]
+    said = json.loads(output("eval", "--run", tmp_path / "whole", "--json", "--device", evaluation, "--episodes", 10))
+    for role in ("tagger", "runner"):
+        assert values[0][f"eval/{role}/return"] == pytest.approx(said["returns"][role]["mean"], rel=1e-6)
+
+
+def test_two_workers_on_the_cpu_are_evaluated_on_a_gpu(tmp_path):
+    settings = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]
+    output(*settings, "--num_workers", 2, "--total_steps", 320, "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "eval.device=cuda",
+           "--set", "play.every=2", "--run_dir", tmp_path / "run")
+    assert [row["iteration"] for row in rows(tmp_path / "run") if "eval/tagger/return" in row] == [1, 2]
+    assert (tmp_path / "run" / "rollouts" / "iteration_2.html").exists()
+
+
 def test_two_workers_resume_exactly(tmp_path):
     for name, steps in (("whole", 1280), ("parts", 640)):
         output(*SMALL, "--num_gpus", 2, "--total_steps", steps, "--run_dir", tmp_path / name)
