@@ -57,6 +57,15 @@ def test_a_module_is_refused_with_the_reason(tmp_path):
     assert "model.type = gru: LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu" in done.stderr
 
 
+def test_a_training_on_the_cpu_is_evaluated_on_the_gpu(tmp_path):
+    """Which cannot hold its network: so an evaluation was tried there."""
+    settings = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]
+    done = wdtrain(*settings, "--total_steps", 320, "--set", "eval.every=2", "--set", "eval.device=cuda", "--run_dir", tmp_path / "run",
+                   "--set", "policy={shared: {model: {type: gru}}}")
+    assert done.returncode != 0 and "LibTorch cannot place a module on the emulated GPU" in done.stderr, done.stderr
+    assert (tmp_path / "run" / "checkpoints").exists()  # training had begun
+
+
 def test_evaluations_change_no_bit_of_training(tmp_path):
     plain = evaluated(tmp_path / "plain")
     often = evaluated(tmp_path / "often", "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "play.every=2")
