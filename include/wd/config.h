@@ -35,7 +35,7 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 enum StopOn : int { kStopOnTraining, kStopOnEval };
 enum IntervalUnit : int { kIntervalsAuto, kIntervalsIterations, kIntervalsEnvSteps };
 enum ReplaySaving : int { kReplayAlways, kReplayLast, kReplayNever };
-enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
+enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu, kEvalDeviceCuda };
 
 // policy.NAME.model: the network.
 struct ModelSettings {

@@ -11,6 +11,7 @@
 #include "src/base/host_memory.h"
 #include "src/config/heads.h"
 #include "src/device/device.h"
+#include "src/evaluation/evaluator.h"
 #include "src/game/opponents.h"
 #include "src/policy/bank.h"
 #include "src/recorded/fields.h"
@@ -39,8 +40,8 @@ std::optional<Allowance> host_room() {
 }
 
 // The memory of one worker's share of this machine, or none if it is not known.
-std::optional<Allowance> room(const Job& job) {
-  if (job.device.is_cuda()) {
+std::optional<Allowance> room(const Job& job, Device device) {
+  if (device.is_cuda()) {
     const std::optional<GpuMemory> memory = gpu_memory();
     return memory ? std::optional(Allowance{memory->total, "the GPU"}) : std::nullopt;
   }
@@ -52,15 +53,16 @@ std::optional<Allowance> room(const Job& job) {
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
-  std::array<std::pair<const char*, double>, 9> parts{{{"observations", needed.observations},
-                                                       {"other buffers", needed.other_buffers},
-                                                       {"replicas", needed.replicas},
-                                                       {"networks", needed.networks},
-                                                       {"activations", needed.activations},
-                                                       {"algorithms", needed.algorithms},
-                                                       {"minibatches", needed.minibatches},
-                                                       {"opponents", needed.opponents},
-                                                       {"a checkpoint's copies", needed.checkpoint}}};
+  std::array<std::pair<const char*, double>, 10> parts{{{"observations", needed.observations},
+                                                        {"other buffers", needed.other_buffers},
+                                                        {"replicas", needed.replicas},
+                                                        {"networks", needed.networks},
+                                                        {"activations", needed.activations},
+                                                        {"algorithms", needed.algorithms},
+                                                        {"minibatches", needed.minibatches},
+                                                        {"opponents", needed.opponents},
+                                                        {"a checkpoint's copies", needed.checkpoint},
+                                                        {"evaluations", needed.evaluation}}};
   std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
   std::string text;
   for (const auto& [name, bytes] : parts)
@@ -122,9 +124,30 @@ double state_bytes(const Environment& environment) {
   return 2.0 * layout.block_bytes + static_cast<double>(sizeof(DroppedReward)) * layout.num_agents;
 }
 
+// Whether this worker evaluates on another device than it trains on.
+bool evaluates_elsewhere(const Job& job) {
+  return job.evaluation && job.evaluation->is_cuda() != job.device.is_cuda() && job.config.eval.every > 0;
+}
+
+std::string of_limit(const std::optional<Allowance>& limit) {
+  return limit ? concat(" of ", report::format_bytes(limit->bytes), " (", limit->source, ")") : "";
+}
+
+// Of evaluations on the CPU, if training is on a GPU.
+void check_evaluation_memory(const Job& job, const Allowance& limit) {
+  if (!evaluates_elsewhere(job)) return;
+  const double bytes = evaluation_bytes(job.config, job.environment);
+  if (bytes <= static_cast<double>(limit.bytes)) return;
+  throw UsageError(concat("not enough memory: evaluations on the CPU need at least ", amount(bytes), ", and ",
+                          report::format_bytes(limit.bytes), " can be had (", limit.source,
+                          "): lower eval.episodes, or set eval.device to same"));
+}
+
 // On a CPU, also what a checkpoint copies of the rollout.
 MemoryNeeded needed_by(const Job& job) {
   MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size, job.device);
+  if (job.evaluation && !evaluates_elsewhere(job))
+    needed.evaluation = evaluation_bytes(job.config, job.environment);
   if (job.device.is_cuda()) return needed;  // its copies are in host memory
   const TrainerSettings& trainer = job.config.trainer;
   const double replicas = static_cast<double>(trainer.num_envs) / job.world_size;
@@ -292,23 +315,44 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   return needed;
 }
 
+double evaluation_bytes(const Config& config, const Environment& environment) {
+  if (config.eval.every == 0) return 0.0;
+  const Precision precision = config.trainer.precision;
+  const Evaluator evaluator(config, environment, {}, {});
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
+  Match match;
+  match.players.resize(evaluator.sides().size());
+  match.episodes = config.eval.episodes;
+  if (!config.eval.opponents().empty())  // each side plays alone against others
+    for (std::size_t s = 1; s < match.players.size(); ++s) match.players[s].spec.kind = PlayerSpec::kRandom;
+  double bytes = evaluator.bytes(match);
+  for (std::size_t s = 0; s < match.players.size(); ++s) {
+    const auto policy = static_cast<std::size_t>(evaluator.sides()[s].policy);
+    if (match.players[s].is_policy())
+      bytes += network_bytes(layouts[policy], config.policies[policy], precision, precision, false);
+  }
+  return bytes;
+}
+
 std::string memory_line(const Job& job) {
   const MemoryNeeded needed = needed_by(job);
-  const std::optional<Allowance> limit = room(job);
-  return concat("memory", job.world_size > 1 ? " of each worker" : "", ": at least ", amount(needed.total()),
-                limit ? concat(" of ", report::format_bytes(limit->bytes), " (", limit->source, ")") : "",
-                ": ", parts_text(needed));
+  const std::string line =
+      concat("memory", job.world_size > 1 ? " of each worker" : "", ": at least ", amount(needed.total()),
+             of_limit(room(job, job.device)), ": ", parts_text(needed));
+  if (!evaluates_elsewhere(job)) return line;
+  return concat(line, "; evaluations on the ", job.evaluation->is_cuda() ? "GPU" : "CPU", ": at least ",
+                amount(evaluation_bytes(job.config, job.environment)), of_limit(room(job, *job.evaluation)));
 }
 
 std::string largest_that_fits(const Job& job) {
-  const std::optional<Allowance> limit = room(job);
+  const std::optional<Allowance> limit = room(job, job.device);
   if (!limit) return {};
   const TrainerSettings& trainer = job.config.trainer;
   const MemoryNeeded needed = needed_by(job);
   if (std::string memories = smaller_memories(job, needed, static_cast<double>(limit->bytes));
       !memories.empty())
     return memories;
-  const double fixed = needed.networks + needed.algorithms;
+  const double fixed = needed.networks + needed.algorithms + needed.evaluation;
   const double per_replica =
       (needed.total() - fixed) * job.world_size / static_cast<double>(trainer.num_envs);  // of all workers
   const auto share =
@@ -322,9 +366,9 @@ std::string largest_that_fits(const Job& job) {
 }
 
 void check_memory(const Job& job) {
-  if (job.device.is_cuda()) return;
-  const std::optional<Allowance> limit = room(job);
+  const std::optional<Allowance> limit = room(job, {});
   if (!limit) return;
+  if (job.device.is_cuda()) return check_evaluation_memory(job, *limit);
   const MemoryNeeded needed = needed_by(job);
   const auto bytes = static_cast<double>(limit->bytes);
   if (needed.total() <= bytes) return;

@@ -41,10 +41,11 @@ struct MemoryNeeded {
       0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
   double opponents = 0.0;   // their weights, and the rows in which they act
   double checkpoint = 0.0;  // on a CPU: copies of the replicas and of their last observations
+  double evaluation = 0.0;  // of the worker that evaluates, if it does so on the device of training
 
   double total() const {
     return observations + other_buffers + replicas + networks + activations + algorithms + minibatches +
-           opponents + checkpoint;
+           opponents + checkpoint + evaluation;
   }
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size,
@@ -56,10 +57,16 @@ struct Job {
   const Environment& environment;
   Device device;
   int world_size = 1;
-  int local_workers = 1;  // on this machine
+  int local_workers = 1;                  // on this machine
+  std::optional<Device> evaluation = {};  // where this worker evaluates, if it does
 };
 
-// Returns "memory: at least 1.4 GiB of 22.1 GiB (SOURCE): observations 1.2 GiB, ...".
+// [bytes] of an evaluation at least: its rollout, its replicas, and its copies of weights. 0 if there is none
+// (eval.every).
+double evaluation_bytes(const Config& config, const Environment& environment);
+
+// Returns "memory: at least 1.4 GiB of 22.1 GiB (SOURCE): observations 1.2 GiB, ..."; if the worker evaluates
+// on another device than it trains on, also "; evaluations on the CPU: at least 3.0 MiB of 22.1 GiB (SOURCE)".
 std::string memory_line(const Job& job);
 
 // Returns "with rollouts of T steps, at most N replicas fit: trainer.num_envs = N, ...", or that not even one

@@ -99,7 +99,10 @@ bool will_use_gpu(const Config& config) {
 }
 
 scaling::Job job_of(const Experiment& setup, const Membership& self) {
-  return {setup.config, *setup.environment, setup.device, self.world_size, self.local_world_size};
+  scaling::Job job{setup.config, *setup.environment, setup.device, self.world_size, self.local_world_size};
+  if (self.rank == 0)
+    job.evaluation = evaluation_device(setup.config, *setup.environment, setup.device, self.local_rank);
+  return job;
 }
 
 // Checks memory before the workers meet, when none of them has allocated anything.
@@ -297,9 +300,11 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
       print(table);
     };
   }
+  const scaling::Job job = job_of(worker.setup, self);
   TrainingEvaluator evaluator(
       worker.setup.config, *worker.setup.environment,
-      [&](const std::string& name) { return current_weights(*worker.trainer, name); }, worker.setup.device);
+      [&](const std::string& name) { return current_weights(*worker.trainer, name); },
+      job.evaluation.value_or(worker.setup.device));
   options.evaluate = [&] { return evaluator.evaluate(); };
   // An environment outside would have to be made a second time, and a simulator may not have that.
   if (!worker.trainer->replicas().is_outside())
@@ -310,7 +315,6 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   options.show = [&](const Evidence& evidence) { show_evidence(worker.setup, worker.folder, evidence); };
   std::optional<SilenceWatch> watch;
   if (self.alone()) watch.emplace(arguments.launch.step_seconds());
-  const scaling::Job job = job_of(worker.setup, self);
   if (worker.run) logging::info(worker.memory);
   if (worker.run) tell_what_best_means(worker);
   const TrainEnd end = explaining_memory(

@@ -268,7 +268,8 @@ void EvalSettings::describe(Fields& field) {
   field("opponent", opponent,
         "play each role in turn against such players: random, scripted, a run or a checkpoint; both: random "
         "ones, then scripted ones; none: the policies play with each other");
-  field.choice("device", device, {"same", "cpu"}, "same: the device of training");
+  field.choice("device", device, {"same", "cpu", "cuda"},
+               "where episodes are played that are not trained with; same: on the device of training");
 }
 
 void PlaySettings::describe(Fields& field) {

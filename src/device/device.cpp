@@ -20,20 +20,20 @@ int gpu_of(int local_rank) {
   return index;
 }
 
-std::string obstacle_of(int local_rank) {
+}  // namespace
+
+std::string why_no_gpu_of(int local_rank) {
   const std::string none = why_no_gpu();
   return none.empty() ? gpu().why_unfit(gpu_of(local_rank)) : none;
 }
 
-}  // namespace
-
 std::string why_gpu_is_left_out(int local_rank) {
-  return why_no_gpu().empty() || gpu().is_broken() ? obstacle_of(local_rank) : "";
+  return why_no_gpu().empty() || gpu().is_broken() ? why_no_gpu_of(local_rank) : "";
 }
 
 Device select_device(DeviceRequest request, int local_rank) {
   if (request == DeviceRequest::kCpu) return {};
-  const std::string obstacle = obstacle_of(local_rank);
+  const std::string obstacle = why_no_gpu_of(local_rank);
   if (obstacle.empty()) {
     const int index = gpu_of(local_rank);
     use_gpu(index);

@@ -14,6 +14,8 @@ namespace wd {
 // The reason why no GPU can be used, for users: "no CUDA-capable device is detected". Empty if one can be
 // used.
 std::string why_no_gpu();
+// The same for a worker: also if its GPU cannot run our kernels.
+std::string why_no_gpu_of(int local_rank);
 // The reason why this process does without a GPU that the machine seems to have, for a warning. Empty if the
 // worker can use one, or if there is no sign of any.
 std::string why_gpu_is_left_out(int local_rank);

@@ -18,7 +18,10 @@
 namespace wd {
 namespace {
 
-constexpr int kMaxReplicas = 256;
+int replicas_of(const Match& match) {
+  constexpr int kMaxReplicas = 256;
+  return std::min(match.episodes, kMaxReplicas);
+}
 
 }  // namespace
 
@@ -159,8 +162,13 @@ RolloutShape Evaluator::shape(const Match& match, std::int64_t num_envs) const {
   return {spec_, cast, 1, num_envs, device_, config_.trainer.storage()};
 }
 
+double Evaluator::bytes(const Match& match) const {
+  const int E = replicas_of(match);
+  return trajectory_bytes(shape(match, E)) + double(E) * environment_.layout().block_bytes;
+}
+
 std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
-  const int E = std::min(match.episodes, kMaxReplicas);
+  const int E = replicas_of(match);
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
   options.first_replica = match.first_replica;

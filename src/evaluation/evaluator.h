@@ -78,6 +78,8 @@ class Evaluator {
   std::vector<Episode> play(const Match& match, Recorder* recorder = nullptr);
 
   const std::vector<GameSide>& sides() const { return sides_; }
+  // [bytes] of the states and the rollout of a match.
+  double bytes(const Match& match) const;
   // The precision in which policies compute: the run's, but fp32 if that is tf32 and the device is a CPU.
   Precision precision() const;
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "src/config/compatible.h"
+#include "src/device/device.h"
+#include "src/replicas/spec_fault.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -21,12 +24,25 @@ WeightsSource source_of(TrainingEvaluator::CurrentWeights weights) {
 
 }  // namespace
 
+Device evaluation_device(const Config& config, const Environment& environment, Device training,
+                         int local_rank) {
+  if (config.eval.device == kEvalDeviceCpu) return {};
+  if (config.eval.device == kEvalDeviceSame || training.is_cuda()) return training;
+  const std::string obstacle = why_no_gpu_of(local_rank);
+  const std::string reason =
+      obstacle.empty() ? device_fault(environment, {DeviceKind::kCuda}) : "no GPU can be used: " + obstacle;
+  if (!reason.empty()) {
+    throw UsageError(concat(setting_at(config, "eval.device", "cuda"), reason,
+                            ": set it to cpu, or to same for the device of training"));
+  }
+  return select_device(DeviceRequest::kCuda, local_rank);
+}
+
 TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& environment,
                                      CurrentWeights weights, Device device)
     : config_(config),
       spec_(environment.spec()),
-      evaluator_(config, environment, source_of(std::move(weights)),
-                 config.eval.device == kEvalDeviceCpu ? Device{} : device) {
+      evaluator_(config, environment, source_of(std::move(weights)), device) {
   if (config.eval.every == 0) return;
   for (const PlayerSpec& opponent : config.eval.opponents())
     opponents_.push_back(find_players(opponent, environment, config));

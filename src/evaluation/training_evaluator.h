@@ -10,6 +10,11 @@
 
 namespace wd {
 
+// Where eval.device wants episodes to be played, if training is on this device. Throws UsageError if that
+// cannot be.
+Device evaluation_device(const Config& config, const Environment& environment, Device training,
+                         int local_rank);
+
 // Plays with copies of the policies' current weights and with random numbers of its own, so training does not
 // depend on it.
 class TrainingEvaluator {
@@ -17,7 +22,8 @@ class TrainingEvaluator {
   // Returns the tensors that training has now for weights of this name, as WeightsSource gets it.
   using CurrentWeights = std::function<std::vector<NamedTensor>(const std::string& name)>;
 
-  // Configuration and environment must outlive it. Throws UsageError if eval.opponent cannot play.
+  // Configuration and environment must outlive it. Throws UsageError if eval.opponent cannot play. `device`:
+  // evaluation_device(), to which the weights are copied before each match.
   TrainingEvaluator(const Config& config, const Environment& environment, CurrentWeights weights,
                     Device device);
 

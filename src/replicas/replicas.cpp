@@ -95,9 +95,8 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
     throw UsageError(concat("environment ", environment.name(), ": ", fault));
   find_statistics();
   const auto* const outside = dynamic_cast<const OutsideEnvironment*>(&environment);
-  if (options_.device.is_cuda() && environment.cuda() == nullptr && outside == nullptr) {
-    throw UsageError(concat("environment ", environment.name(), " was built without CUDA: use --device cpu"));
-  }
+  if (const std::string fault = device_fault(environment, options_.device); !fault.empty())
+    throw UsageError(fault + ": use --device cpu");
   if (options_.reset == ResetMode::kPool && options_.pool_size == 0)
     throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
   const auto bytes = bytes_on(options_.device);

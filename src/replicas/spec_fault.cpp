@@ -10,6 +10,7 @@
 #include "src/base/name.h"
 #include "wd/detail/networks.h"
 #include "wd/error.h"
+#include "wd/outside.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -290,6 +291,13 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
   }
   if (statistics.size() > kMaxStatistics) return concat("more than ", kMaxStatistics, " statistics");
   return drawing_fault(spec, layout, roles);
+}
+
+std::string device_fault(const Environment& environment, Device device) {
+  if (!device.is_cuda() || environment.cuda() != nullptr ||
+      dynamic_cast<const OutsideEnvironment*>(&environment) != nullptr)
+    return "";
+  return concat("environment ", environment.name(), " was built without CUDA");
 }
 
 }  // namespace wd

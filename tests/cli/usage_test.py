@@ -113,6 +113,13 @@ def test_a_missing_gpu_that_a_file_asks_for_is_traced_to_its_line(tmp_path):
     assert re.search(r"mine.yaml:3: device cuda: no GPU can be used: ", done.stderr)
 
 
+def test_a_missing_gpu_of_evaluations_is_refused_before_training_begins(tmp_path):
+    done = wdtrain("--env", "cartpole", "--device", "cpu", "--set", "eval.device=cuda", "--run_dir", tmp_path / "run",
+                   env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2 and not list(tmp_path.iterdir())
+    assert re.search(r"--set: eval.device = cuda: no GPU can be used: .+: set it to cpu, or to same for the device of training", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("command", [[], ["train"], ["eval"], ["bench"], ["envs"], ["trace"], ["check"]])
 def test_help_lists_options(command):
     text = output(*command, "--help")

@@ -31,6 +31,8 @@ TEST_F(Refuse, MessagesNamePlaceValueAndRemedy) {
       {"num_envs: 5", "a.yaml:1:1: num_envs: unknown section; did you mean \"trainer.num_envs\"?"},
       {"trainer: {num_envs: 0}", "a.yaml:1:21: trainer.num_envs = 0: must be in [1, 1e7]"},
       {"trainer: {device: gpu}", "a.yaml:1:19: trainer.device = gpu: must be one of auto, cpu, cuda"},
+      {"eval: {device: cuda:1}",
+       "a.yaml:1:16: eval.device = cuda:1: must be one of same, cpu, cuda; did you mean \"cuda\"?"},
       {"trainer: {stop_on: evla}", "a.yaml:1:20: trainer.stop_on = evla: must be one of training, eval"},
       {"trainer: {stop_on: trianing}",
        "a.yaml:1:20: trainer.stop_on = trianing: must be one of training, eval; did you mean \"training\"?"},

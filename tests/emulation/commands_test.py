@@ -57,10 +57,46 @@ def test_a_module_is_refused_with_the_reason(tmp_path):
     assert "model.type = gru: LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu" in done.stderr
 
 
+def test_a_training_on_the_cpu_is_evaluated_on_the_gpu(tmp_path):
+    """Which cannot hold its network: so an evaluation was tried there."""
+    settings = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]
+    done = wdtrain(*settings, "--total_steps", 320, "--set", "eval.every=2", "--set", "eval.device=cuda", "--run_dir", tmp_path / "run",
+                   "--set", "policy={shared: {model: {type: gru}}}")
+    assert done.returncode != 0 and "LibTorch cannot place a module on the emulated GPU" in done.stderr, done.stderr
+    assert (tmp_path / "run" / "checkpoints").exists()  # training had begun
+
+
 def test_evaluations_change_no_bit_of_training(tmp_path):
     plain = evaluated(tmp_path / "plain")
     often = evaluated(tmp_path / "often", "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "play.every=2")
     assert (plain / "weights" / "tagger.safetensors").read_bytes() == (often / "weights" / "tagger.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("training, evaluation", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_evaluations_run_on_another_device(tmp_path, training, evaluation):
+    """The weights are those of a run without them, the numbers those of `eval` there, and a run that goes on keeps the place."""
+    settings = [*(SMALL if training == "cuda" else [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]),
+                "--set", "eval.every=2", "--set", "eval.episodes=10", "--set", f"eval.device={evaluation}", "--strict_device"]
+    output(*settings, "--set", "eval.every=0", "--total_steps", 960, "--run_dir", tmp_path / "plain")
+    output(*settings, "--total_steps", 960, "--run_dir", tmp_path / "whole")
+    output(*settings, "--total_steps", 640, "--run_dir", tmp_path / "parts")
+    output("--resume", tmp_path / "parts", "--total_steps", 960, "--device", training, "--quiet")
+    for role in ("tagger", "runner"):
+        learned = [(tmp_path / run / "weights" / f"{role}.safetensors").read_bytes() for run in ("plain", "whole", "parts")]
+        assert learned[0] == learned[1] == learned[2]
+    values = [{name: value for name, value in rows(tmp_path / run)[-1].items() if name.startswith("eval/")} for run in ("whole", "parts")]
+    assert values[0] == values[1]
+    said = json.loads(output("eval", "--run", tmp_path / "whole", "--json", "--device", evaluation, "--episodes", 10))
+    for role in ("tagger", "runner"):
+        assert values[0][f"eval/{role}/return"] == pytest.approx(said["returns"][role]["mean"], rel=1e-6)
+
+
+def test_two_workers_on_the_cpu_are_evaluated_on_a_gpu(tmp_path):
+    settings = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]
+    output(*settings, "--num_workers", 2, "--total_steps", 320, "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "eval.device=cuda",
+           "--set", "play.every=2", "--run_dir", tmp_path / "run")
+    assert [row["iteration"] for row in rows(tmp_path / "run") if "eval/tagger/return" in row] == [1, 2]
+    assert (tmp_path / "run" / "rollouts" / "iteration_2.html").exists()
 
 
 def test_two_workers_resume_exactly(tmp_path):

@@ -96,8 +96,9 @@ def test_a_resumed_run_evaluates_the_same(tmp_path):
     assert values[0] == values[1]
 
 
-def test_the_first_of_two_workers_evaluates(tmp_path):
-    settings = [*TAG, *EVERY_3, "--total_steps", 80 * 4, "--set", "play.every=4"]
+@pytest.mark.parametrize("device", ["same", "cpu"])
+def test_the_first_of_two_workers_evaluates(tmp_path, device):
+    settings = [*TAG, *EVERY_3, "--total_steps", 80 * 4, "--set", "play.every=4", "--set", f"eval.device={device}"]
     output(*settings, "--run_dir", tmp_path / "one")
     output(*settings, "--num_workers", 2, "--run_dir", tmp_path / "two")
     one, two = ([row["eval/tagger/return"] for row in evaluated(tmp_path / run)] for run in ("one", "two"))
