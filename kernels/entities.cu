@@ -58,7 +58,7 @@ struct NearestInRegisters {
   }
 };
 
-// In shared memory: the table [agents, columns], features [threads, width]. A thread per observer.
+// In shared memory: the table [agents, columns], features [observers at once, width]. A thread per observer.
 template <typename Find>
 __global__ void __launch_bounds__(kObservers, 8) entities_of_unit(__grid_constant__ const EntitiesArgs args) {
   const ObservationSource& source = args.source;
@@ -99,9 +99,10 @@ void entities(void* stream, const EntitiesArgs& args) {
   const ObservationSource& source = args.source;
   const int observers = (source.rows_per_unit + 31) / 32 * 32;
   const int threads = observers < kObservers ? observers : kObservers;
+  const int at_once = source.rows_per_unit < threads ? source.rows_per_unit : threads;
   const std::size_t floats =
       static_cast<std::size_t>(source.agents) * static_cast<std::size_t>(source.stride) +
-      static_cast<std::size_t>(threads) * static_cast<std::size_t>(staged_stride(args.shape.width()));
+      static_cast<std::size_t>(at_once) * static_cast<std::size_t>(staged_stride(args.shape.width()));
   if (source.agents == 0 || floats * 4 > kStagedBytes)
     return for_each<entities_row>(stream, "entities", args.rows, args);
   const std::int64_t units = args.rows / source.rows_per_unit;

@@ -94,6 +94,8 @@ CHANGES = {
     "features": "entities' features kept for the epochs of an update",
     "on_demand": "observations of which an update is one step searched for NaN only after one that ended early",
     "rounded": "features of entities in bf16",
+    "eight": "entities stage features of observers alone: eight blocks a multiprocessor in place of seven",
+    "whole": "backward pass of two hidden layers of 64 in one kernel",
     "unbranched": "loss and sampling: exponentials without branches, each computed once",
     "blocks": "table layer in blocks of seven agents on tensor cores, which writes and reads bf16",
 }
@@ -268,7 +270,7 @@ class Model:
     def entities(self, policy, phase, launches, rows):
         units, size = rows / policy.agents, rows * (self.run.features * self.feature_bytes() + 24)
         if "entities" in self.run.on:
-            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=48 * math.ceil(units / (7 * 132)) * max(policy.agents, 33) / 100)
+            self.add("entities", "entities", policy.name, phase, "entities, block", launches, size, bound_us=48 * math.ceil(units / ((8 if "eight" in self.run.on else 7) * 132)) * max(policy.agents, 33) / 100)
         else:
             us = max(115.0, 3.55e-3 * rows)
             self.add("entities", "entities", policy.name, phase, "entities", launches, size, bound_us=3.55e-3 * rows, us=us)
@@ -357,6 +359,11 @@ class Model:
 
     def backward(self, policy, chunks, rows):
         run, last = self.run, self.run.hidden[-1]
+        if "whole" in run.on and run.precision == "bf16" and run.hidden == (64, 64) and self.precision_of(0) == "bf16" and run.observations != "table":
+            size = rows * (run.features * 2 + 4 * last + 176.0) + 22e6  # of which parts of sums, written and read
+            bound = max(size / COPY, rows * 10.75 * GUESSED_MMA_CYCLES / CYCLES) * 1e6
+            self.add("backward pass", "products", policy.name, "update", "chain", chunks, size, bound_us=bound)
+            return self.add("backward pass: parts", "one pass", policy.name, "update", "splitK", chunks)
         size = rows * (last * self.head_in() + 176)
         self.product("output layer: weights", policy, "update", chunks, rows, last, run.heads + 5, size, self.head_precision, weights=True)
         if "one_pass" in run.on:
@@ -454,12 +461,12 @@ AT_D688233 = {  # 2026-11-27-gpu-d688233.json: iterations of profiles, from whic
 GOALS = {
     "bf16, rows": (Run(), ["search", "staged", "chunk", "kept", "head", "one_pass", "env", "fused", "chain", "on_demand", "unbranched"], 2.0),
     "bf16, table": (Run(observations="table"), ["search", "staged", "chunk", "table", "kept", "head", "one_pass", "fused", "chain", "blocks", "unbranched"], 2.8),
-    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass", "fused", "chain", "rounded", "unbranched"], 4.0),
+    "as shipped, bf16": (Run(**{**SHAPE_SHIPPED, "precision": "bf16"}), ["search", "staged", "chunk", "entities", "features", "head", "one_pass", "fused", "chain", "rounded", "unbranched", "whole", "eight"], 4.0),
     "as shipped, tf32": (Run(**SHAPE_SHIPPED), ["search", "staged", "chunk", "entities", "features", "one_pass", "fused"], 2.5),
 }
 
 # Kernels of a profile, by their names.
-GROUP_OF = [("look_at|watch_|not_finite|search_kernel", "search"), ("product_kernel|backward_kernel|forward_kernel", "products"), ("gradient_kernel|parts_kernel", "one pass"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
+GROUP_OF = [("look_at|watch_|not_finite|search_kernel", "search"), ("product_kernel|backward_kernel|forward_kernel|perceptron", "products"), ("gradient_kernel|parts_kernel", "one pass"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
             ("entities|near_kernel", "entities"), ("gather_word", "gather"), ("Bgrad", "bias sums"), ("splitKreduce", "splitK"), ("elementwise", "element-wise"),
             ("chunk_kernel|total_kernel", "loss sums"), ("std::enable_if|nvjet_sm90_tss_64x8_", "bias sums"),
             ("nvjet|cutlass|xmma", "products"), ("table", "table")]
