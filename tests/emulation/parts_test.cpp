@@ -59,6 +59,12 @@ TEST(Parts, GradientsDoNotDependOnTheSharedMemoryOfADevice) {
   }
 }
 
+TEST(Parts, OneKernelHasTheGradientsOfLayersOneByOne) {
+  constexpr std::size_t kEnough = PerceptronShape::kSharedBytes;
+  const at::Tensor whole = gradients_with(kEnough, {64, 64}), layers = gradients_with(kEnough - 1, {64, 64});
+  EXPECT_LT((whole - layers).abs().max().item<float>(), 1e-5f * layers.abs().max().item<float>());
+}
+
 TEST(Parts, ATargetFollowsOnTheEmulatedGpu) {
   const auto model_on = [](Device device) {
     Model model({network_maker({}, {}, {{"action", 3}}, 2, device, kFp32)}, 0, device, kFp32);
