@@ -27,6 +27,9 @@ struct DistributionRow {
   const float* output;            // [columns]: logits or means
   const std::uint8_t* legal;      // [columns], or null: all choices are legal
   const float* latent = nullptr;  // [L]: the actor's last hidden layer; Gsde only
+  // [columns], working memory of sample() of Categorical. It may be `output` itself, if `original` is a copy.
+  float* scratch = nullptr;
+  const float* original = nullptr;
 };
 
 // How actions are chosen from a distribution.
@@ -87,6 +90,7 @@ struct Softmax {
 
 // One thread has a whole row.
 struct OneLane {
+  static constexpr bool kKeepsWeights = true;  // between softmax and draw, in DistributionRow::scratch
   WD_FN bool is_first() const { return true; }
   // Calls f(i) for i < n.
   template <typename F>
@@ -110,21 +114,25 @@ struct CategoricalOf {
   template <typename Bits>
   WD_FN float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
                      std::int32_t* action) const {
-    const float* logits = row.output;
+    const float *logits = row.output, *original = row.original != nullptr ? row.original : row.output;
     const std::uint8_t* legal = row.legal;
-    float log_prob = 0.0f;
+    float *weights = row.scratch, log_prob = 0.0f;
+    constexpr bool kKeeps = Lanes::kKeepsWeights;
     Philox words{};
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
       if (h % 4 == 0) words = bits(h / 4);
-      const Softmax softmax = softmax_of(logits, legal, n, nullptr);
+      const Softmax softmax = softmax_of<kKeeps>(logits, legal, n, weights);
+      const float u = uniform_of(one_of(words.word, h % 4));
       const int choice = exploration.greedy
-                             ? Softmax::likeliest(logits, legal, n)
-                             : draw(softmax, logits, legal, n, uniform_of(one_of(words.word, h % 4)));
+                             ? Softmax::likeliest(original, legal, n)
+                             : draw(u * softmax.sum, n, weigher<kKeeps>(softmax, logits, legal, weights));
       if (lanes.is_first()) action[h] = choice;
       // If no choice is legal this is NaN, which the check of the update detects.
-      log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
+      log_prob += softmax.sum > 0.0f ? softmax.log_prob(original[choice]) : __builtin_nanf("");
       logits += n;
+      original += n;
+      if (kKeeps) weights += n;
       legal = legal == nullptr ? nullptr : legal + n;
     }
     return log_prob;
@@ -138,7 +146,7 @@ struct CategoricalOf {
     LogProbEntropy sum;
     for (int h = 0; h < row.layout.num_heads; ++h) {
       const int n = row.layout.head_size[h];
-      const Softmax softmax = softmax_of(logits, legal, n, scratch);
+      const Softmax softmax = softmax_of<true>(logits, legal, n, scratch);
       const float log_sum = log(softmax.sum), inverse = 1.0f / softmax.sum;
       sum.log_prob += (logits[action[h]] - softmax.highest) - log_sum;
       subtract(sum.entropy, n, [&](int i) {
@@ -192,40 +200,46 @@ struct CategoricalOf {
     });
   }
 
-  // Also writes the weights, unless `weights` is null.
+  // The weight of a choice, which is computed again if it is not kept.
+  template <bool kKept>
+  WD_FN static auto weigher(const Softmax& softmax, const float* logits, const std::uint8_t* legal,
+                            const float* weights) {
+    return [=](int i) {
+      if constexpr (kKept) return weights[i];
+      return softmax.weight(logits, legal, i);
+    };
+  }
+
+  template <bool kKeeps>  // in `weights`
   WD_FN Softmax softmax_of(const float* logits, const std::uint8_t* legal, int n, float* weights) const {
     Softmax s;
-    const auto seen = [&](int i) { return legal != nullptr && legal[i] == 0 ? s.highest : logits[i]; };
+    const auto seen = [&](int i) {
+      const float logit = logits[i];
+      return legal != nullptr && legal[i] == 0 ? Softmax().highest : logit;
+    };
     lanes.walk(n, seen, [&](int, float logit) {
       s.highest = max(s.highest, logit);
       return true;
     });
-    const auto weigh = [&](int i) {
-      const float weight = s.weight(logits, legal, i);
-      if (weights != nullptr) weights[i] = weight;
-      return weight;
-    };
-    lanes.walk(n, weigh, [&](int, float weight) {
+    if (kKeeps) lanes.each(n, [&](int i) { weights[i] = s.weight(logits, legal, i); });
+    lanes.walk(n, weigher<kKeeps>(s, logits, legal, weights), [&](int, float weight) {
       s.sum += weight;
       return true;
     });
     return s;
   }
 
-  // The first choice whose cumulative weight exceeds u times the sum (the last legal one if rounding lets
-  // none exceed it).
-  WD_FN int draw(const Softmax& softmax, const float* logits, const std::uint8_t* legal, int n,
-                 float u) const {
+  // The first choice whose cumulative weight exceeds this (the last legal one if rounding lets none exceed it).
+  template <typename Weigh>
+  WD_FN int draw(float limit, int n, const Weigh& weigh) const {
     float cumulative = 0.0f;
     int last = 0;
-    lanes.walk(
-        n, [&](int i) { return softmax.weight(logits, legal, i); },
-        [&](int i, float weight) {
-          if (weight <= 0.0f) return true;
-          last = i;
-          cumulative += weight;
-          return cumulative <= u * softmax.sum;
-        });
+    lanes.walk(n, weigh, [&](int i, float weight) {
+      if (weight <= 0.0f) return true;
+      last = i;
+      cumulative += weight;
+      return cumulative <= limit;
+    });
     return last;
   }
 };

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kMostStagedThreads, 8)
   meet(Place::current());
   if (thread >= rows) return;
   SampleInput input = input_of(args, row);
-  input.output = outputs + thread * staged_stride(staged);
+  input.output = input.scratch = outputs + thread * staged_stride(staged);
   if (staged > columns) input.value = input.output + columns;
   if (args.action_mask != nullptr) input.legal = legal + thread * columns;
   SampleRow{args, row, input}(D());

@@ -1,6 +1,8 @@
 // sample_body.h: draws the action of one row, the same code on both devices.
 #pragma once
 
+#include <vector>
+
 #include "kernels/distribution.h"
 #include "kernels/sample.h"
 
@@ -51,6 +53,7 @@ struct SampleInput {
   const float* output;        // [columns], or null
   const float* value;         // null: there are no values
   const std::uint8_t* legal;  // [columns], or null
+  float* scratch = nullptr;   // DistributionRow::scratch
 };
 
 WD_FN SampleInput input_of(const SampleArgs& args, std::int64_t row) {
@@ -67,7 +70,9 @@ struct SampleRow {
   WD_FN void operator()(const D& distribution) const {
     const ActionLayout& layout = args.layout;
     const bool writes = writes_row(distribution);
-    const DistributionRow seen = {layout, input.output, input.legal, args.networks.latent[row]};
+    const DistributionRow seen = {layout,        input.output,
+                                  input.legal,   args.networks.latent[row],
+                                  input.scratch, args.networks.output[row]};
     float value = 0.0f;
     if constexpr (requires { D::value(seen); })
       value = D::value(seen);
@@ -94,7 +99,13 @@ struct SampleRow {
 };
 
 WD_FN void sample_row(const SampleArgs& args, std::int64_t row) {
-  with_distribution(args.layout, SampleRow{args, row, input_of(args, row)});
+  SampleInput input = input_of(args, row);
+#ifndef __CUDA_ARCH__
+  thread_local std::vector<float> scratch;
+  scratch.resize(static_cast<std::size_t>(args.layout.columns()));
+  input.scratch = scratch.data();
+#endif
+  with_distribution(args.layout, SampleRow{args, row, input});
 }
 
 }  // namespace wd

@@ -11,6 +11,7 @@ inline constexpr int kWarpRows = 4;  // of a block
 // What OneLane does (kernels/distribution.h): lane l has columns l, l + 32, ... `terms`: [32], the warp's own
 // shared memory.
 struct WarpLanes {
+  static constexpr bool kKeepsWeights = false;
   float* terms = nullptr;
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
