@@ -1,34 +1,13 @@
-// chain.cu: column c = 32 G + 8 t + 2 n + e of a hidden layer belongs to lane t of four, tile n of group G,
-// element e. So a lane has packs of 8 neighbors, and the sums of the first product are, as they lie, the left
-// factor of the second one, whose terms have the same order (first_word_of_step()). After weights are staged,
-// no warp waits for another one.
+// chain.cu: columns and terms have the order of chain.cuh. After weights are staged, no warp waits for another
+// one.
+#include "kernels/chain.cuh"
 #include "kernels/chain.h"
-#include "kernels/hidden_gradient.cuh"
 
 namespace wd::cuda {
 
 namespace {
 
 constexpr int kOutputs = ChainShape::kMostOutputs, kOutputSteps = kOutputs / 16;
-
-// The right factor of a product, in the order in which lanes load it: [steps][tiles of columns][lanes] pairs.
-// element(term, column) is a number of it.
-template <typename Element>
-__device__ void stage(WordPair* to, int steps, int terms, int tiles, bool of_outputs,
-                      const Element& element) {
-  for (int i = static_cast<int>(threadIdx.x); i < steps * tiles * 32; i += static_cast<int>(blockDim.x)) {
-    const int lane = i % 32, tile = i / 32 % tiles, step = i / 32 / tiles, g = lane / 4, t = lane % 4;
-    const int column =
-        of_outputs ? g / 2 * 12 + tile * 2 + g % 2 : tile / 4 * 32 + g / 2 * 8 + tile % 4 * 2 + g % 2;
-    WordPair pair;
-#pragma unroll
-    for (int w = 0; w < 2; ++w) {
-      const int term = 2 * (first_word_of_step(step, t, terms / 2) + w);
-      pair.word[w] = element(term, column) | static_cast<Word>(element(term + 1, column)) << 16;
-    }
-    to[i] = pair;
-  }
-}
 
 // Which of a pack's 8 numbers are not <= 0.
 __device__ inline Word signs_of(const WordPack& pack) {
@@ -84,19 +63,6 @@ __device__ void load_outputs(const HiddenGradientArgs& args, unsigned top, unsig
   }
 }
 
-// sums[4 tiles] = factor times columns of group G.
-template <int kGroups, int kSteps, typename Factor>
-__device__ void multiply(const Factor& factor, const WordPair* weight, int G, int lane, float (&sums)[4][4]) {
-  meet(0xffffffffu, Place::current());
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const WordPair b = weight[((step * kGroups + G) * 4 + n) * 32 + lane];
-      multiply_add<std::uint16_t>(sums[n], factor[step], b.word, Place::current());
-    }
-}
-
 template <int kWidth>
 __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::blocks_together(kWidth))
     backward_kernel(__grid_constant__ const ChainBackwardArgs args, unsigned rows_per_part) {
@@ -104,9 +70,9 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
   auto* const square = reinterpret_cast<WordPair*>(dynamic_shared());
   WordPair* const outputs = square + kWidth * kWidth / 4;
   const HiddenGradientArgs &last = args.output, &below = args.hidden;
-  stage(square, kWidth / 16, kWidth, kWidth / 8, false,
-        [&](int k, int c) { return below.weight.halves[k * below.weight.stride + c]; });
-  stage(outputs, kOutputSteps, kOutputs, kWidth / 8, false, [&](int k, int c) {
+  stage_weight(square, kWidth / 16, kWidth, kWidth / 8, false,
+               [&](int k, int c) { return below.weight.halves[k * below.weight.stride + c]; });
+  stage_weight(outputs, kOutputSteps, kOutputs, kWidth / 8, false, [&](int k, int c) {
     return k < last.inner ? last.weight.halves[k * last.weight.stride + c] : std::uint16_t{0};
   });
   meet(Place::current());
@@ -150,7 +116,7 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
 #pragma unroll
     for (int G = 0; G < kGroups; ++G) {
       float sums[4][4] = {};
-      multiply<kGroups, kOutputSteps>(of_outputs, outputs, G, lane, sums);
+      multiply_columns<kGroups, kOutputSteps>(of_outputs, outputs, G, lane, sums);
       last_sum[G] += finish(sums, G, last.to.halves,
                             [&](Word word, int n, int r) { grad[2 * G + n / 2][n % 2 * 2 + r] = word; });
     }
@@ -158,7 +124,7 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
 #pragma unroll
     for (int G = 0; G < kGroups; ++G) {
       float sums[4][4] = {};
-      multiply<kGroups, 2 * kGroups>(grad, square, G, lane, sums);
+      multiply_columns<kGroups, 2 * kGroups>(grad, square, G, lane, sums);
       below_sum[G] += finish(sums, G, below.to.halves, [](Word, int, int) {});
     }
   }
@@ -187,9 +153,9 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
   auto* const square = reinterpret_cast<WordPair*>(dynamic_shared());
   WordPair* const outputs = square + kWidth * kWidth / 4;
   auto* const bias = reinterpret_cast<float*>(outputs + kOutputs * kWidth / 4);
-  stage(square, kWidth / 16, kWidth, kWidth / 8, false,
-        [&](int k, int c) { return args.weight[c * kWidth + k]; });
-  stage(outputs, kWidth / 16, kWidth, kOutputs / 8, true, [&](int k, int c) {
+  stage_weight(square, kWidth / 16, kWidth, kWidth / 8, false,
+               [&](int k, int c) { return args.weight[c * kWidth + k]; });
+  stage_weight(outputs, kWidth / 16, kWidth, kOutputs / 8, true, [&](int k, int c) {
     return c < args.outputs ? args.output_weight[c * kWidth + k] : std::uint16_t{0};
   });
   for (int i = static_cast<int>(threadIdx.x); i < kWidth + kOutputs; i += kWarps * 32)
@@ -235,7 +201,7 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
 #pragma unroll
     for (int G = 0; G < kGroups; ++G) {
       float sums[4][4] = {};
-      multiply<kGroups, 2 * kGroups>(x, square, G, lane, sums);
+      multiply_columns<kGroups, 2 * kGroups>(x, square, G, lane, sums);
       Word y[2][4];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {

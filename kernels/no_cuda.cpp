@@ -16,6 +16,7 @@
 #include "kernels/hidden_gradient.h"
 #include "kernels/layer_norm.h"
 #include "kernels/noise_gradient.h"
+#include "kernels/perceptron.h"
 #include "kernels/random_actions.h"
 #include "kernels/reduce.h"
 #include "kernels/table_layer.h"

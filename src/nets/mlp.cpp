@@ -100,8 +100,11 @@ Mlp::Mlp(MlpShape shape, const PolicyLayout& layout, Device device)
     first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device,
                                           shape_.precision == kBf16 && !shape_.hidden.empty() &&
                                               !shape_.layer_norm && shape_.parts.size() == 1);
-  chains_ = device.is_cuda() && has_chain() &&
-            shared_memory(device) >= ChainShape::shared_bytes(shape_.hidden.back());
+  const auto has_shared = [&](std::size_t bytes) {
+    return device.is_cuda() && shared_memory(device) >= bytes;
+  };
+  chains_ = has_chain() && has_shared(ChainShape::shared_bytes(shape_.hidden.back()));
+  perceptron_ = has_perceptron() && has_shared(PerceptronShape::kSharedBytes);
 }
 
 void Mlp::bind(const at::Tensor& parameters, const at::Tensor& shadow) {
@@ -168,7 +171,7 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->normalized.push_back(at::zeros({rows, width}, floats));
     memory->inverse_std.push_back(at::zeros({rows}, floats));
   }
-  if (chains_) {
+  if (chains_ && !perceptron_) {
     memory->signs = at::zeros({rows, shape_.hidden.back() / 8}, floats.dtype(at::kByte));
     memory->below_signs = at::zeros_like(memory->signs);
   }
@@ -179,6 +182,8 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   if (with_gradients && rounded && !shape_.hidden.empty())
     memory->output_grad =
         of_copies(at::zeros({all_rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves));
+  if (with_gradients && perceptron_)
+    memory->sum_parts = at::empty({perceptron().parts(rows), num_parameters()}, floats);
   if (with_gradients && cuda) {
     std::int64_t widest = aligned(shape_.outputs, 4);
     for (const int width : shape_.hidden) widest = std::max(widest, shape_.padded(width));
@@ -272,7 +277,7 @@ std::int64_t Mlp::activation_size() const {
   const std::int64_t hidden = std::accumulate(shape_.hidden.begin(), shape_.hidden.end(), std::int64_t{0});
   const auto layers = static_cast<std::int64_t>(shape_.hidden.size());
   return shape_.outputs + hidden + (shape_.layer_norm ? hidden + layers : 0) +
-         (has_chain() ? shape_.hidden.back() / 8 : 0);
+         (has_chain() && !has_perceptron() ? shape_.hidden.back() / 8 : 0);
 }
 
 void Mlp::normalize(std::size_t l, std::int64_t n, Memory& memory) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/chain.h"
+#include "kernels/perceptron.h"
 #include "src/nets/activation.h"
 #include "src/nets/linear.h"
 #include "src/nets/table_layer.h"
@@ -57,6 +58,7 @@ class Mlp : public Network {
     at::Tensor signs, below_signs;
     at::Tensor norm_parts;   // working memory of the gradients of scales and shifts, on a GPU
     at::Tensor bias_parts;   // the same of the gradients of biases
+    at::Tensor sum_parts;    // the same of all gradients, if one kernel sums them
     at::Tensor output_grad;  // bf16: [rows, outputs], rounded
 
     std::unique_ptr<Workspace> view(std::int64_t begin, std::int64_t n,
@@ -126,6 +128,14 @@ class Mlp : public Network {
            ChainShape::has(hidden.back(), shape_.outputs);
   }
 
+  // Whether one kernel can compute the whole backward pass (kernels/perceptron.h), on a GPU that has the shared
+  // memory for it.
+  PerceptronShape perceptron() const { return {shape_.parts[0].size, shape_.outputs}; }
+  bool has_perceptron() const {
+    return has_chain() && shape_.hidden.size() == 2 && shape_.hidden[0] == PerceptronShape::kWidth &&
+           reads_one_part() && reads_observations() && perceptron().fits();
+  }
+
   bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].is_shared(); }
   bool reads_tables() const { return first_ != nullptr; }
   bool reads_blocks() const { return reads_tables() && first_->in_blocks(); }
@@ -141,8 +151,9 @@ class Mlp : public Network {
 
   MlpShape shape_;
   Device device_;
-  int agents_;           // rows per replica and step
-  bool chains_ = false;  // has_chain(), and this device can compute it
+  int agents_;               // rows per replica and step
+  bool chains_ = false;      // has_chain(), and this device can compute it
+  bool perceptron_ = false;  // the same of has_perceptron()
   std::vector<Layer> layers_;
   std::vector<Layer> shadow_;          // bf16: the layers in bfloat16
   std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, otherwise null
@@ -252,6 +263,8 @@ class MlpGpu final : public Mlp {
                                   const Memory& memory) const;
   void chain_forward(std::int64_t n, const Memory& memory) const;
   void chain_backward(const at::Tensor& grad, LayerGradients* gradient, bool add, const Memory& memory) const;
+  void perceptron_backward(const NetworkInput& input, const at::Tensor& output_grad, const Memory& memory,
+                           LayerGradients& gradient) const;
   HiddenGradientArgs pass_over(const at::Tensor& grad, const at::Tensor& activated, const at::Tensor& to,
                                const at::Tensor& bias_grad, bool add, const Memory& memory) const;
   // Where the gradient of layer l's bias is summed; undefined if it is not, or follows from a table's.

@@ -95,8 +95,10 @@ void MlpGpu::chain_forward(std::int64_t n, const Memory& memory) const {
   args.output_bias = layers_[last + 1].bias.const_data_ptr<float>();
   args.hidden = halves_of(memory.hidden[last]);
   args.output = wd::rows_of<float>(memory.output);
-  args.signs = memory.signs.mutable_data_ptr<std::uint8_t>();
-  args.below_signs = memory.below_signs.mutable_data_ptr<std::uint8_t>();
+  if (memory.signs.defined()) {
+    args.signs = memory.signs.mutable_data_ptr<std::uint8_t>();
+    args.below_signs = memory.below_signs.mutable_data_ptr<std::uint8_t>();
+  }
   cuda::chain_forward(current_queue(device_).stream, args);
 }
 
@@ -203,8 +205,29 @@ void MlpGpu::chain_backward(const at::Tensor& grad, LayerGradients* gradient, bo
   cuda::chain_backward(current_queue(device_).stream, args);
 }
 
+void MlpGpu::perceptron_backward(const NetworkInput& input, const at::Tensor& output_grad,
+                                 const Memory& memory, LayerGradients& gradient) const {
+  const at::Tensor x = input.parts[0];
+  PerceptronBackwardArgs args;
+  args.shape = perceptron();
+  args.rows = x.size(0);
+  args.x = {halves_of(x), x.stride(0)};
+  args.first = halves_of(memory.hidden[0]);
+  args.second = halves_of(memory.hidden[1]);
+  args.grad = wd::rows_of<const float>(output_grad);
+  args.weight = halves_of(shadow_[1].weight);
+  args.output_weight = halves_of(shadow_[2].weight);
+  args.gradient = gradient.layers[0].weight.mutable_data_ptr<float>();
+  args.add = !gradient.is_old;
+  args.parts = memory.sum_parts.mutable_data_ptr<float>();
+  cuda::perceptron_backward(current_queue(device_).stream, args);
+  gradient.is_old = false;
+}
+
 void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
                           LayerGradients* gradient, PartGrads part_grads) const {
+  if (perceptron_ && gradient != nullptr && (part_grads.empty() || !part_grads[0].defined()))
+    return perceptron_backward(input, output_grad, memory, *gradient);
   const std::int64_t n = rows_of(input);
   const std::size_t head = layers_.size() - 1;
   const bool add = gradient == nullptr || !gradient->is_old;
@@ -220,7 +243,7 @@ void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
       linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, add);
     }
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
-    if (!chains_ || l + 1 < head)
+    if (!chains_ || perceptron_ || l + 1 < head)
       multiply_and_pass(grad, l - 1, gradient, add, memory);
     else if (l == head)
       chain_backward(grad, gradient, add, memory);

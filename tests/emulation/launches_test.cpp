@@ -24,14 +24,14 @@ struct UpdateCase {
 // Networks of 2 x 64 with batches of 256.
 const UpdateCase kCases[] = {
     {"sac", "pendulum", "algorithm: SAC", 116},
-    {"sac_bf16", "pendulum", "algorithm: SAC", 116, "trainer.precision=bf16"},
+    {"sac_bf16", "pendulum", "algorithm: SAC", 106, "trainer.precision=bf16"},
     {"td3", "pendulum", "algorithm: TD3", 84},
-    {"td3_quantiles_bf16", "pendulum", "algorithm: TD3, num_critics: 3", 85, "trainer.precision=bf16",
+    {"td3_quantiles_bf16", "pendulum", "algorithm: TD3, num_critics: 3", 80, "trainer.precision=bf16",
      ", quantiles: 5, critic_dims: [36, 20]"},
     {"ddpg", "pendulum", "algorithm: DDPG", 112},
     {"sac_choices", "cartpole", "algorithm: SAC", 92},
     {"dqn", "cartpole", "algorithm: DQN", 48},
-    {"dqn_bf16", "cartpole", "algorithm: DQN", 40, "trainer.precision=bf16"},
+    {"dqn_bf16", "cartpole", "algorithm: DQN", 30, "trainer.precision=bf16"},
 };
 
 // So many updates in an iteration.

@@ -16,8 +16,9 @@ TEST(Parts, HaveTheOutputsAndGradientsOfTorchOnTheEmulatedGpu) {
     }
 }
 
-// Gradients of a perceptron after a forward pass whose sums are exact in every order.
-at::Tensor gradients_with(std::size_t shared_memory, const std::vector<int>& hidden) {
+// Gradients of a perceptron after a forward pass whose sums are exact in every order. of_input: and that of its
+// input.
+at::Tensor gradients_with(std::size_t shared_memory, const std::vector<int>& hidden, bool of_input = false) {
   const std::size_t before = emulation::opt_in_shared();
   emulation::set_opt_in_shared(shared_memory);
   PartsNetwork with({"", {{"observation", 7}}, hidden, kRelu}, kBf16, {DeviceKind::kCuda, 0});
@@ -41,7 +42,9 @@ at::Tensor gradients_with(std::size_t shared_memory, const std::vector<int>& hid
   with.network->forward(input, *workspace);
   const at::Tensor output_grad = make_output(kRows, kPartsOutputs, with.parameters.options());
   output_grad.copy_(grad);
-  with.network->backward(input, output_grad, *workspace, gradient.get());
+  std::vector<at::Tensor> part_grads;
+  if (of_input) part_grads.push_back(make_output(kRows, 7, with.parameters.options()));
+  with.network->backward(input, output_grad, *workspace, gradient.get(), part_grads);
   const Reference expected(with.c, with.shape.bind(with.parameters.cpu()), {input.parts[0]}, output_grad);
   const std::vector<at::Tensor> found = tensors_of(with.shape.bind(with.gradients.cpu()));
   // A third layer has other signs where the second one is rounded.
@@ -57,6 +60,13 @@ TEST(Parts, GradientsDoNotDependOnTheSharedMemoryOfADevice) {
     const std::size_t chain = ChainShape::shared_bytes(hidden.back());
     EXPECT_TRUE(at::equal(gradients_with(chain, hidden), gradients_with(chain - 1, hidden)));
   }
+}
+
+TEST(Parts, OneKernelHasTheGradientsOfLayersOneByOne) {
+  constexpr std::size_t kEnough = PerceptronShape::kSharedBytes;
+  const at::Tensor whole = gradients_with(kEnough, {64, 64}), layers = gradients_with(kEnough - 1, {64, 64});
+  EXPECT_LT((whole - layers).abs().max().item<float>(), 1e-5f * layers.abs().max().item<float>());
+  EXPECT_TRUE(at::equal(gradients_with(kEnough, {64, 64}, true), layers));
 }
 
 TEST(Parts, ATargetFollowsOnTheEmulatedGpu) {

@@ -21,6 +21,22 @@ TEST_P(OnEmulatedGpu, TwinsAgree) {
   emulation::Races::instance().enable(false);
 }
 
+// The sums of a part in the order of its tiles, and parts in order.
+TEST(EmulatedPerceptron, HasTheSameBitsInEveryOrder) {
+  const PerceptronCase c{700, 48, 43};
+  Draws draws(11);
+  PerceptronData data = random_perceptron_data(c, draws);
+  data.weight = draws.uniforms(static_cast<std::int64_t>(data.weight.size()), -0.3f, 0.3f);
+  const std::vector<float> before(static_cast<std::size_t>(c.shape().begin(3)), 0.5f);
+  std::vector<float> expected;
+  for (const emulation::NamedOrder& order : emulation::kOrders) {
+    emulation::set_order(order);
+    const std::vector<float> found = run_perceptron(EmulatedMemory(), c, data, before);
+    if (expected.empty()) expected = found;
+    EXPECT_EQ(found, expected) << order.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, OnEmulatedGpu,
                          testing::Combine(testing::ValuesIn(all_twins<EmulatedMemory>()),
                                           testing::ValuesIn(emulation::kOrders)),

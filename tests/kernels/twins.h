@@ -30,6 +30,7 @@
 #include "tests/kernels/memory.h"
 #include "tests/kernels/noise_gradient_data.h"
 #include "tests/kernels/opponents_data.h"
+#include "tests/kernels/perceptron_data.h"
 #include "tests/kernels/random_actions_data.h"
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/replay_data.h"
@@ -691,6 +692,18 @@ void twins_of_chains() {
 }
 
 template <typename Memory>
+void twins_of_perceptrons() {
+  Draws draws(7);
+  for (const PerceptronCase& c : perceptron_cases()) {
+    SCOPED_TRACE(testing::Message() << c.rows << " rows, " << c.inputs << ", " << c.outputs << " outputs");
+    if (PerceptronShape::kSharedBytes > shared_memory({DeviceKind::kCuda, 0})) continue;
+    const PerceptronData data = random_perceptron_data(c, draws);
+    const std::vector<float> before = draws.uniforms(c.shape().begin(3), -1.0f, 1.0f);
+    expect_perceptron(c, data, before, run_perceptron(Memory(), c, data, before));
+  }
+}
+
+template <typename Memory>
 void twins_of_entities() {
   Draws draws(23);
   for (const EntitiesData& data : random_entities(draws)) {
@@ -924,6 +937,7 @@ std::vector<Twins> all_twins() {
       {"HiddenGradients", twins_of_hidden_gradients<Memory>},
       {"GradientProducts", twins_of_gradient_products<Memory>},
       {"Chains", twins_of_chains<Memory>},
+      {"Perceptrons", twins_of_perceptrons<Memory>},
       {"Entities", twins_of_entities<Memory>},
       {"Pool", twins_of_pool<Memory>},
       {"Values", twins_of_values<Memory>},

@@ -95,6 +95,10 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.observations=table"},
+    {"perceptron_bf16", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, model: {input: entities, fc_dims: [64, 64]}}, "
+     "runner: {algorithm: PPO, model: {fc_dims: [64, 64]}}}",
+     "trainer.precision=bf16"},
     {"tables_bf16", "tag_continuous",
      "policy={tagger: {algorithm: A2C, reuse_activations: true, model: {fc_dims: [64, 64]}}, "
      "runner: {algorithm: PPO, model: {activation: tanh, fc_dims: [36, 20]}}}",
