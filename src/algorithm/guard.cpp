@@ -71,7 +71,10 @@ std::string weight_fault(const Policy& policy, std::int64_t index, float value,
 }  // namespace
 
 Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica)
-    : trajectory_(trajectory), device_(device), first_replica_(first_replica) {
+    : trajectory_(trajectory),
+      device_(device),
+      first_replica_(first_replica),
+      ended_early_(trajectory.policies().size()) {
   const auto longs = trajectory.terminated().options().dtype(at::kLong);
   first_ = at::zeros({kMaxChecked}, longs);
   failure_ = at::zeros({kFailureNumbers}, longs);

@@ -22,7 +22,7 @@ class Guard {
 
   // Observations of this policy but the last ones are searched only after an update that ended early
   // (Algorithm::ended_early(), or null).
-  void add_policy(const double* ended_early) { ended_early_.push_back(ended_early); }
+  void search_later(std::size_t policy, const double* ended_early) { ended_early_[policy] = ended_early; }
 
   // Examines the rollout that is about to be learned from, and after the update what was left out. Enqueue on
   // CUDA.

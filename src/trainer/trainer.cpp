@@ -101,7 +101,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
                           open_recording(p));
     learners.back().algorithm().set_skip_flag(guard.failed());
-    guard.add_policy(device.is_cuda() ? learners.back().algorithm().ended_early() : nullptr);
+    if (device.is_cuda()) guard.search_later(p, learners.back().algorithm().ended_early());
     averages.emplace_back(policies[p], c.policies[p].average);
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
