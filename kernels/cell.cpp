@@ -12,17 +12,16 @@
 namespace wd {
 namespace {
 
-// previous = h', and in the place of what step t keeps y = U h' + b.
+// previous = h', products = y.
 void put_products(const CellArgs& args, std::int64_t t) {
   const CellShape& s = args.shape;
   const std::int64_t H = s.width, gates = s.gates() * H, row = t * s.sequences;
   for (std::int64_t b = 0; b < s.sequences; ++b) {
-    const float* const from = h_before(args, t, b);
     float* const to = args.previous + (row + b) * H;
     if (restarts(args.restarted, row + b)) {
       std::fill_n(to, H, 0.0f);
     } else {
-      std::copy_n(from, H, to);
+      std::copy_n(h_before(args, t, b), H, to);
     }
   }
   matmul({.m = s.sequences,
@@ -30,35 +29,39 @@ void put_products(const CellArgs& args, std::int64_t t) {
           .k = H,
           .a = {args.previous + row * H, H},
           .b = {args.weight, gates},
-          .c = args.kept + row * s.kept() * H,
-          .c_row = s.kept() * H,
+          .c = args.products,
+          .c_row = gates,
           .bias = args.bias});
 }
 
 template <typename Cell>
 void step_row(const CellArgs& args, std::int64_t t, std::int64_t b) {
   const CellRow<Cell> row(args, t, b);
-  const float* const h = h_before(args, t, b);
+  const float *const h = h_before(args, t, b), *const products = args.products + b * Cell::kGates * row.width;
+  float* const output = args.output + (t * args.shape.sequences + b) * row.width;
 #pragma GCC ivdep
   for (std::int64_t unit = 0; unit < row.width; ++unit) {
     float y[Cell::kGates] = {};
     if constexpr (Cell::kKind != CellKind::kMinGru)
-      for (int gate = 0; gate < Cell::kGates; ++gate) y[gate] = row.kept[gate * row.width + unit];
-    row.step(unit, masked(row.mask, h[unit]), y);
+      for (int gate = 0; gate < Cell::kGates; ++gate) y[gate] = products[gate * row.width + unit];
+    output[unit] = row.step(unit, masked(row.mask, h[unit]), y);
   }
 }
 
 template <typename Cell>
 void back_row(const CellBackwardArgs& args, std::int64_t t, std::int64_t b) {
-  const CellRowBackward<Cell> row(args, t, b);
-  const std::int64_t next = (t + 1) * args.shape.sequences + b;
+  const CellRow<Cell> row(args, t, b);
+  const std::int64_t at = t * args.shape.sequences + b, next = at + args.shape.sequences;
   const std::uint32_t mask = mask_of(t + 1 == args.shape.steps || restarts(args.restarted, next));
+  const float *const h = args.previous + at * row.width, *const output_grad =
+                                                             args.output_grad + at * row.width;
   float* const state_grad = args.state_grad + b * Cell::kStates * row.width;
 #pragma GCC ivdep
   for (std::int64_t unit = 0; unit < row.width; ++unit) {
     float of_state[Cell::kStates], of_y[Cell::kGates];
     for (int k = 0; k < Cell::kStates; ++k) of_state[k] = masked(mask, state_grad[k * row.width + unit]);
-    row.back(unit, of_state, of_y);
+    of_state[0] += output_grad[unit];
+    row.back(unit, Cell::kKind == CellKind::kGru ? h[unit] : 0.0f, of_state, of_y);
     for (int k = 0; k < Cell::kStates; ++k) state_grad[k * row.width + unit] = of_state[k];
   }
 }
@@ -66,12 +69,11 @@ void back_row(const CellBackwardArgs& args, std::int64_t t, std::int64_t b) {
 // Adds what reaches the state before step t through y.
 void add_products(const CellBackwardArgs& args, std::int64_t t) {
   const CellShape& s = args.shape;
-  const std::int64_t H = s.width, gates = s.gates() * H;
-  const float* const of_y = s.kind == CellKind::kGru ? args.product_grad : args.input_grad;
+  const std::int64_t H = s.width, numbers = s.numbers() * H;
   matmul({.m = s.sequences,
           .n = H,
-          .k = gates,
-          .a = {of_y + t * s.sequences * gates, gates},
+          .k = s.gates() * H,
+          .a = {args.rows + t * s.sequences * numbers, numbers},
           .b = {args.weight, H},
           .c = args.state_grad,
           .c_row = s.states() * H,

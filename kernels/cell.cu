@@ -78,8 +78,9 @@ __global__ void __launch_bounds__(kCellThreads, 2) forward_kernel(__grid_constan
         float y[Cell::kGates];
 #pragma unroll
         for (int gate = 0; gate < Cell::kGates; ++gate) y[gate] = sum[gate].at[s];
-        args.previous[(t * shape.sequences + b) * H + unit] = h.at[s];
-        CellRow<Cell>(args, t, b).step(unit, h.at[s], y);
+        const std::int64_t at = (t * shape.sequences + b) * H + unit;
+        args.previous[at] = h.at[s];
+        args.output[at] = CellRow<Cell>(args, t, b).step(unit, h.at[s], y);
       }
       if (t + 1 < shape.steps) begin(t + 1, unit);
     }
@@ -104,12 +105,13 @@ __global__ void __launch_bounds__(kCellThreads, 2)
 #pragma unroll
       for (int s = 0; s < kSequences; ++s) {
         if (s >= block.count) continue;
-        const bool nothing =
-            t + 1 < shape.steps && restarts(args.restarted, (t + 1) * shape.sequences + block.first + s);
+        const std::int64_t b = block.first + s, row = t * shape.sequences + b;
+        const bool nothing = t + 1 < shape.steps && restarts(args.restarted, row + shape.sequences);
         float of_unit[Cell::kStates], of_gate[Cell::kGates];
 #pragma unroll
         for (int k = 0; k < Cell::kStates; ++k) of_unit[k] = nothing ? 0.0f : state[k].at[s];
-        CellRowBackward<Cell>(args, t, block.first + s).back(unit, of_unit, of_gate);
+        of_unit[0] += args.output_grad[row * H + unit];
+        CellRow<Cell>(args, t, b).back(unit, args.previous[row * H + unit], of_unit, of_gate);
 #pragma unroll
         for (int k = 0; k < Cell::kStates; ++k) state[k].at[s] = of_unit[k];
 #pragma unroll
@@ -134,20 +136,22 @@ __global__ void __launch_bounds__(kCellThreads, 2)
 
 // All steps of one unit of one sequence.
 __device__ void steps_of_unit(const CellArgs& args, std::int64_t i) {
-  const std::int64_t b = i / args.shape.width, unit = i % args.shape.width;
+  const std::int64_t units = args.shape.sequences * args.shape.width, b = i / args.shape.width;
   const float y[MinGruCell::kGates] = {};
-  float h = h_before(args, 0, b)[unit];
+  float h = args.state[i];
   for (std::int64_t t = 0; t < args.shape.steps; ++t) {
     const CellRow<MinGruCell> row(args, t, b);
-    h = row.step(unit, masked(row.mask, h), y);
+    h = row.step(i % args.shape.width, masked(row.mask, h), y);
+    args.output[t * units + i] = h;
   }
 }
 __device__ void steps_back_of_unit(const CellBackwardArgs& args, std::int64_t i) {
-  const std::int64_t b = i / args.shape.width, unit = i % args.shape.width;
+  const std::int64_t units = args.shape.sequences * args.shape.width, b = i / args.shape.width;
   float of_state[1] = {}, of_y[MinGruCell::kGates];
   for (std::int64_t t = args.shape.steps - 1; t >= 0; --t) {
-    const CellRowBackward<MinGruCell> row(args, t, b);
-    row.back(unit, of_state, of_y);
+    const CellRow<MinGruCell> row(args, t, b);
+    of_state[0] += args.output_grad[t * units + i];
+    row.back(i % args.shape.width, 0.0f, of_state, of_y);
     of_state[0] = masked(row.mask, of_state[0]);
   }
 }

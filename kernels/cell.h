@@ -19,49 +19,51 @@ namespace wd {
 
 enum class CellKind : std::uint8_t { kMinGru, kGru, kLstm };
 
-// Rows of numbers are those of T steps of c sequences, with all rows of a step before those of the next step.
-// In a row, each gate has H numbers, one per unit.
+// Rows are those of T steps of c sequences, with all rows of a step before those of the next step.
 struct CellShape {
   CellKind kind = CellKind::kGru;
-  int width = 0;                          // H
+  int width = 0;                          // H, units
   std::int64_t sequences = 0, steps = 0;  // c, T >= 1
 
   WD_FN std::int64_t rows() const { return steps * sequences; }
   WD_FN bool has_products() const { return kind != CellKind::kMinGru; }
-  // Gates, numbers of state (h, then c), and numbers that forward keeps for backward, per unit.
-  WD_FN int gates() const { return 2 + static_cast<int>(kind); }
-  WD_FN int states() const { return kind == CellKind::kLstm ? 2 : 1; }
-  WD_FN int kept() const { return kind == CellKind::kMinGru ? 2 : kind == CellKind::kGru ? 4 : 5; }
+  WD_FN int gates() const { return 2 + static_cast<int>(kind); }            // x and y of a unit
+  WD_FN int states() const { return kind == CellKind::kLstm ? 2 : 1; }      // h, and c behind it
+  WD_FN int numbers() const { return gates() + (has_products() ? 1 : 0); }  // of a unit in `rows`
 };
 
 // On a GPU, cells with products have at most this many units: their state is in shared memory.
 inline constexpr int kMaxCellWidth = 512;
 
+// The numbers of a unit in `rows` are, one after another, H apart,
+//           before forward  after it           after backward
+//  MinGRU   x0, x1          z, x1 - h'         gradients of x0, x1
+//  GRU      x0, x1, x2, -   r, z, y2, n        gradients of y0, y1, y2, x2 (those of x0 and y0 are the same, as
+//                                              are those of x1 and y1)
+//  LSTM     x0 .. x3, -     i, f, g, o, c      gradients of x0 .. x3, which are those of y0 .. y3; c
 struct CellArgs {
   CellShape shape;
-  const float* input = nullptr;             // [T c, gates, H]: x
+  float* rows = nullptr;                    // [T c, numbers, H]
   const float* weight = nullptr;            // [H, gates H]: U transposed (cell_weight); null for MinGRU
   const float* bias = nullptr;              // [gates H]: b; null for MinGRU
   const float* state = nullptr;             // [c, states, H], before the first step
   const std::uint8_t* restarted = nullptr;  // [T c]: the state is 0 before this row; null: none is
   float* output = nullptr;                  // [T c, H], written: h
-  float* kept = nullptr;                    // [T c, kept, H], written, for backward
   float* previous = nullptr;                // [T c, H], written: h', 0 at a restart; null for MinGRU
   float* next_state = nullptr;              // [c, states, H], written: the state after the last step; or null
+  float* products = nullptr;                // CPU: [c, gates, H], working memory; null for MinGRU
 };
 
-// The gradient of U is the product of the gradient of y, transposed, and `previous` over all rows, that of b
-// its sum. None passes a restart, or reaches the state before the first step.
+// The gradient of U is the product of the gradients of y, transposed, and `previous` over all rows, that of b
+// their sum. No gradient passes a restart, or reaches the state before the first step.
 struct CellBackwardArgs {
   CellShape shape;
+  float* rows = nullptr;                    // [T c, numbers, H]
   const float* weight = nullptr;            // [gates H, H]: U; null for MinGRU
-  const float* state = nullptr;             // as in forward, and so are those that follow
+  const float* state = nullptr;             // as in forward, and so are the next two
   const std::uint8_t* restarted = nullptr;  // [T c]
-  const float* kept = nullptr;              // [T c, kept, H]
   const float* previous = nullptr;          // [T c, H]
   const float* output_grad = nullptr;       // [T c, H]
-  float* input_grad = nullptr;              // [T c, gates, H], written; for an LSTM also the gradient of y
-  float* product_grad = nullptr;            // GRU: [T c, gates, H], written: the gradient of y; else null
   float* state_grad = nullptr;              // CPU: [c, states, H], working memory
 };
 

@@ -10,78 +10,71 @@ namespace wd {
 WD_FN float logistic(float v) { return 0.5f + 0.5f * tanh(0.5f * v); }
 WD_FN float logistic_slope(float y) { return y * (1.0f - y); }
 
-// The cells. step() computes the state `after` a step from the one `before`, and what it keeps. back() begins
-// with the gradient of the state after the step in `of_state`, and writes those of x, of y, and of the state
-// before, but for what reaches that through y.
+// The cells. step() computes the state `after` a step from the one `before`, and back() begins with the gradient
+// of the state after the step in `of_state`, and ends with that of the state before, but for what reaches that
+// through y. `n` are the numbers of the unit in CellArgs::rows before and after each of them.
 struct MinGruCell {
   static constexpr CellKind kKind = CellKind::kMinGru;
-  static constexpr int kGates = 2, kStates = 1, kKept = 2;
+  static constexpr int kGates = 2, kStates = 1, kNumbers = 2;
 
-  WD_FN static void step(const float (&x)[kGates], const float (& /*y*/)[kGates],
-                         const float (&before)[kStates], float (&after)[kStates], float (&kept)[kKept]) {
-    kept[0] = logistic(x[0]);
-    kept[1] = x[1] - before[0];
-    after[0] = before[0] + kept[0] * kept[1];
+  WD_FN static void step(float (&n)[kNumbers], const float (& /*y*/)[kGates], const float (&before)[kStates],
+                         float (&after)[kStates]) {
+    n[0] = logistic(n[0]);
+    n[1] = n[1] - before[0];
+    after[0] = before[0] + n[0] * n[1];
   }
-  WD_FN static void back(const float (&kept)[kKept], const float (& /*before*/)[kStates],
-                         float (&of_state)[kStates], float (&of_x)[kGates], float (& /*of_y*/)[kGates]) {
-    of_x[0] = of_state[0] * kept[1] * logistic_slope(kept[0]);
-    of_x[1] = of_state[0] * kept[0];
-    of_state[0] -= of_x[1];
+  WD_FN static void back(float (&n)[kNumbers], const float (& /*before*/)[kStates],
+                         float (&of_state)[kStates]) {
+    const float z = n[0], of_h = of_state[0];
+    n[0] = of_h * n[1] * logistic_slope(z);
+    n[1] = of_h * z;
+    of_state[0] = of_h - n[1];
   }
 };
 
 struct GruCell {
   static constexpr CellKind kKind = CellKind::kGru;
-  static constexpr int kGates = 3, kStates = 1, kKept = 4;
+  static constexpr int kGates = 3, kStates = 1, kNumbers = 4;
 
-  WD_FN static void step(const float (&x)[kGates], const float (&y)[kGates], const float (&before)[kStates],
-                         float (&after)[kStates], float (&kept)[kKept]) {
-    const float r = logistic(x[0] + y[0]), z = logistic(x[1] + y[1]), n = tanh(x[2] + r * y[2]);
-    after[0] = n + z * (before[0] - n);
-    kept[0] = r;
-    kept[1] = z;
-    kept[2] = n;
-    kept[3] = y[2];
+  WD_FN static void step(float (&n)[kNumbers], const float (&y)[kGates], const float (&before)[kStates],
+                         float (&after)[kStates]) {
+    const float r = logistic(n[0] + y[0]), z = logistic(n[1] + y[1]), fresh = tanh(n[2] + r * y[2]);
+    n[0] = r;
+    n[1] = z;
+    n[2] = y[2];
+    n[3] = fresh;
+    after[0] = fresh + z * (before[0] - fresh);
   }
-  WD_FN static void back(const float (&kept)[kKept], const float (&before)[kStates],
-                         float (&of_state)[kStates], float (&of_x)[kGates], float (&of_y)[kGates]) {
-    const float r = kept[0], z = kept[1], n = kept[2];
-    of_x[2] = of_state[0] * (1.0f - z) * (1.0f - n * n);
-    of_x[1] = of_state[0] * (before[0] - n) * logistic_slope(z);
-    of_x[0] = of_x[2] * kept[3] * logistic_slope(r);
-    of_y[0] = of_x[0];
-    of_y[1] = of_x[1];
-    of_y[2] = of_x[2] * r;
-    of_state[0] *= z;
+  WD_FN static void back(float (&n)[kNumbers], const float (&before)[kStates], float (&of_state)[kStates]) {
+    const float r = n[0], z = n[1], fresh = n[3], of_h = of_state[0];
+    n[3] = of_h * (1.0f - z) * (1.0f - fresh * fresh);
+    n[0] = n[3] * n[2] * logistic_slope(r);
+    n[1] = of_h * (before[0] - fresh) * logistic_slope(z);
+    n[2] = n[3] * r;
+    of_state[0] = of_h * z;
   }
 };
 
 struct LstmCell {
   static constexpr CellKind kKind = CellKind::kLstm;
-  static constexpr int kGates = 4, kStates = 2, kKept = 5;
+  static constexpr int kGates = 4, kStates = 2, kNumbers = 5;
 
-  WD_FN static void step(const float (&x)[kGates], const float (&y)[kGates], const float (&before)[kStates],
-                         float (&after)[kStates], float (&kept)[kKept]) {
-    const float i = logistic(x[0] + y[0]), f = logistic(x[1] + y[1]), g = tanh(x[2] + y[2]),
-                o = logistic(x[3] + y[3]);
-    after[1] = f * before[1] + i * g;
-    after[0] = o * tanh(after[1]);
-    kept[0] = i;
-    kept[1] = f;
-    kept[2] = g;
-    kept[3] = o;
-    kept[4] = after[1];
+  WD_FN static void step(float (&n)[kNumbers], const float (&y)[kGates], const float (&before)[kStates],
+                         float (&after)[kStates]) {
+    n[0] = logistic(n[0] + y[0]);
+    n[1] = logistic(n[1] + y[1]);
+    n[2] = tanh(n[2] + y[2]);
+    n[3] = logistic(n[3] + y[3]);
+    n[4] = after[1] = n[1] * before[1] + n[0] * n[2];
+    after[0] = n[3] * tanh(after[1]);
   }
-  WD_FN static void back(const float (&kept)[kKept], const float (&before)[kStates],
-                         float (&of_state)[kStates], float (&of_x)[kGates], float (&of_y)[kGates]) {
-    const float i = kept[0], f = kept[1], g = kept[2], o = kept[3], t = tanh(kept[4]);
-    const float of_c = of_state[1] + of_state[0] * o * (1.0f - t * t);
-    of_x[0] = of_c * g * logistic_slope(i);
-    of_x[1] = of_c * before[1] * logistic_slope(f);
-    of_x[2] = of_c * i * (1.0f - g * g);
-    of_x[3] = of_state[0] * t * logistic_slope(o);
-    for (int gate = 0; gate < kGates; ++gate) of_y[gate] = of_x[gate];
+  WD_FN static void back(float (&n)[kNumbers], const float (&before)[kStates], float (&of_state)[kStates]) {
+    const float i = n[0], f = n[1], g = n[2], o = n[3], t = tanh(n[4]), of_h = of_state[0];
+    const float of_c = of_state[1] + of_h * o * (1.0f - t * t);
+    n[0] = of_c * g * logistic_slope(i);
+    n[1] = of_c * before[1] * logistic_slope(f);
+    n[2] = of_c * i * (1.0f - g * g);
+    n[3] = of_h * t * logistic_slope(o);
     of_state[0] = 0.0f;
     of_state[1] = of_c * f;
   }
@@ -114,75 +107,49 @@ WD_FN const float* h_before(const CellArgs& args, std::int64_t t, std::int64_t b
   const CellShape& s = args.shape;
   return t > 0 ? args.output + ((t - 1) * s.sequences + b) * s.width : args.state + b * s.states() * s.width;
 }
-// The c, which is the last of the numbers that a step keeps.
+// The c, which is the last number of a unit in `rows`.
 template <typename Args>
 WD_FN const float* c_before(const Args& args, std::int64_t t, std::int64_t b) {
   const CellShape& s = args.shape;
   if (t == 0) return args.state + (2 * b + 1) * s.width;
-  return args.kept + (((t - 1) * s.sequences + b + 1) * LstmCell::kKept - 1) * s.width;
+  return args.rows + (((t - 1) * s.sequences + b + 1) * LstmCell::kNumbers - 1) * s.width;
 }
 
-// Step t of sequence b, forward.
+// Step t of sequence b.
 template <typename Cell>
 struct CellRow {
   std::int64_t width;
-  const float *x, *c = nullptr;
-  float *kept, *output;
+  float* numbers;
+  const float* c = nullptr;
   std::uint32_t mask;
 
-  WD_FN CellRow(const CellArgs& args, std::int64_t t, std::int64_t b) : width(args.shape.width) {
+  template <typename Args>
+  WD_FN CellRow(const Args& args, std::int64_t t, std::int64_t b) : width(args.shape.width) {
     const std::int64_t row = t * args.shape.sequences + b;
-    x = args.input + row * Cell::kGates * width;
+    numbers = args.rows + row * Cell::kNumbers * width;
     if constexpr (Cell::kStates == 2) c = c_before(args, t, b);
-    kept = args.kept + row * Cell::kKept * width;
-    output = args.output + row * width;
     mask = mask_of(restarts(args.restarted, row));
   }
-  // Writes what the unit keeps, and its h, from h' and y. Returns h.
+  // Returns h, from h' and y.
   WD_FN float step(std::int64_t unit, float h, const float (&y)[Cell::kGates]) const {
-    float in[Cell::kGates], before[Cell::kStates] = {h}, after[Cell::kStates], keeps[Cell::kKept];
-    for (int gate = 0; gate < Cell::kGates; ++gate) in[gate] = x[gate * width + unit];
+    float n[Cell::kNumbers], before[Cell::kStates] = {h}, after[Cell::kStates];
+    for (int k = 0; k < Cell::kGates; ++k) n[k] = numbers[k * width + unit];
     if constexpr (Cell::kStates == 2) before[1] = masked(mask, c[unit]);
-    Cell::step(in, y, before, after, keeps);
-    for (int k = 0; k < Cell::kKept; ++k) kept[k * width + unit] = keeps[k];
-    return output[unit] = after[0];
+    Cell::step(n, y, before, after);
+    for (int k = 0; k < Cell::kNumbers; ++k) numbers[k * width + unit] = n[k];
+    return after[0];
   }
-};
-
-// Step t of sequence b, backward.
-template <typename Cell>
-struct CellRowBackward {
-  std::int64_t width;
-  const float *kept, *h = nullptr, *c = nullptr, *output_grad;
-  float *input_grad, *product_grad = nullptr;
-  std::uint32_t mask;
-
-  WD_FN CellRowBackward(const CellBackwardArgs& args, std::int64_t t, std::int64_t b)
-      : width(args.shape.width) {
-    const std::int64_t row = t * args.shape.sequences + b;
-    kept = args.kept + row * Cell::kKept * width;
-    if constexpr (Cell::kKind == CellKind::kGru) {
-      h = args.previous + row * width;
-      product_grad = args.product_grad + row * Cell::kGates * width;
-    }
-    if constexpr (Cell::kStates == 2) c = c_before(args, t, b);
-    output_grad = args.output_grad + row * width;
-    input_grad = args.input_grad + row * Cell::kGates * width;
-    mask = mask_of(restarts(args.restarted, row));
-  }
-  // of_state: the gradient of the state after the step that later steps give, then that of the state before
-  // it, without what reaches it through y.
-  WD_FN void back(std::int64_t unit, float (&of_state)[Cell::kStates], float (&of_y)[Cell::kGates]) const {
-    float keeps[Cell::kKept], before[Cell::kStates] = {}, of_x[Cell::kGates];
-    for (int k = 0; k < Cell::kKept; ++k) keeps[k] = kept[k * width + unit];
-    if constexpr (Cell::kKind == CellKind::kGru) before[0] = h[unit];
+  // of_state: the gradient of the state after the step, then that of the state before it, without what
+  // reaches it through y, whose gradient is of_y. h: h', which only a GRU reads.
+  WD_FN void back(std::int64_t unit, float h, float (&of_state)[Cell::kStates],
+                  float (&of_y)[Cell::kGates]) const {
+    constexpr int kWritten = Cell::kStates == 2 ? Cell::kGates : Cell::kNumbers;
+    float n[Cell::kNumbers], before[Cell::kStates] = {h};
+    for (int k = 0; k < Cell::kNumbers; ++k) n[k] = numbers[k * width + unit];
     if constexpr (Cell::kStates == 2) before[1] = masked(mask, c[unit]);
-    of_state[0] += output_grad[unit];
-    Cell::back(keeps, before, of_state, of_x, of_y);
-    for (int gate = 0; gate < Cell::kGates; ++gate) {
-      input_grad[gate * width + unit] = of_x[gate];
-      if constexpr (Cell::kKind == CellKind::kGru) product_grad[gate * width + unit] = of_y[gate];
-    }
+    Cell::back(n, before, of_state);
+    for (int k = 0; k < kWritten; ++k) numbers[k * width + unit] = n[k];
+    for (int gate = 0; gate < Cell::kGates; ++gate) of_y[gate] = n[gate];
   }
 };
 

@@ -13,7 +13,7 @@ inline constexpr CellKind kCellKinds[] = {CellKind::kMinGru, CellKind::kGru, Cel
 
 struct CellData {
   CellShape shape;
-  std::vector<float> input, weight, bias;  // [T c, gates, H], [gates H, H], [gates H]
+  std::vector<float> input, weight, bias;  // x [T c, gates, H], U [gates H, H], b [gates H]
   std::vector<float> state;                // [c, states, H]
   std::vector<std::uint8_t> restarted;     // [T c], or none
   std::vector<float> output_grad;          // [T c, H]
@@ -37,8 +37,9 @@ inline CellData random_cell(Draws& draws, const CellShape& shape, int restarts) 
   return data;
 }
 
+// Gradients of x and y: [T c, gates, H].
 struct CellResult {
-  std::vector<float> output, kept, previous, next_state, input_grad, product_grad;
+  std::vector<float> output, previous, next_state, kept, input_grad, product_grad;
   bool operator==(const CellResult&) const = default;
 };
 
@@ -46,41 +47,49 @@ template <typename Memory>
 CellResult run_cell(Memory memory, const CellData& data) {
   const CellShape& s = data.shape;
   const auto rows = static_cast<std::size_t>(s.rows()), width = static_cast<std::size_t>(s.width),
-             units = static_cast<std::size_t>(s.sequences) * width, n = rows * width;
-  const auto numbers = [&](int each) { return n * static_cast<std::size_t>(each); };
-  const bool gru = s.kind == CellKind::kGru;
+             units = static_cast<std::size_t>(s.sequences) * width, n = rows * width,
+             gates = static_cast<std::size_t>(s.gates()) * width,
+             numbers = static_cast<std::size_t>(s.numbers()) * width;
   const Queue queue = memory.queue();
-  const float* const weight = memory.put(data.weight);
-  float* transposed = nullptr;
+  std::vector<float> filled(rows * numbers, 77.0f);
+  for (std::size_t row = 0; row < rows; ++row)
+    std::copy_n(data.input.begin() + static_cast<std::ptrdiff_t>(row * gates), gates,
+                filled.begin() + static_cast<std::ptrdiff_t>(row * numbers));
+  CellArgs forward{.shape = s, .rows = memory.put(filled)};
+  CellBackwardArgs backward{.shape = s, .rows = forward.rows, .weight = memory.put(data.weight)};
   if (s.has_products()) {
-    transposed = memory.template make<float>(data.weight.size());
-    cell_weight(queue, {s, weight, transposed});
+    float* const transposed = memory.template make<float>(data.weight.size());
+    cell_weight(queue, {s, backward.weight, transposed});
+    forward.weight = transposed;
+    forward.bias = memory.put(data.bias);
+    forward.previous = memory.template make<float>(n);
+    forward.products = memory.template make<float>(static_cast<std::size_t>(s.sequences) * gates);
   }
-  CellArgs forward{.shape = s, .input = memory.put(data.input), .weight = transposed};
-  forward.bias = memory.put(data.bias);
   forward.state = memory.put(data.state);
   forward.restarted = memory.put(data.restarted);
   forward.output = memory.template make<float>(n);
-  forward.kept = memory.template make<float>(numbers(s.kept()));
-  forward.previous = s.has_products() ? memory.template make<float>(n) : nullptr;
-  forward.next_state = memory.template make<float>(units * s.states());
+  forward.next_state = memory.template make<float>(units * static_cast<std::size_t>(s.states()));
   cell_forward(queue, forward);
+  CellResult result{memory.get(forward.output, n), memory.get(forward.previous, s.has_products() ? n : 0),
+                    memory.get(forward.next_state, units * static_cast<std::size_t>(s.states())),
+                    memory.get(forward.rows, rows * numbers)};
 
-  CellBackwardArgs backward{.shape = s, .weight = weight, .state = forward.state};
+  backward.state = forward.state;
   backward.restarted = forward.restarted;
-  backward.kept = forward.kept;
   backward.previous = forward.previous;
   backward.output_grad = memory.put(data.output_grad);
-  backward.input_grad = memory.template make<float>(numbers(s.gates()));
-  backward.product_grad = gru ? memory.template make<float>(numbers(s.gates())) : nullptr;
-  backward.state_grad = memory.template make<float>(units * s.states());
+  backward.state_grad = memory.template make<float>(units * static_cast<std::size_t>(s.states()));
   cell_backward(queue, backward);
-  return {memory.get(forward.output, n),
-          memory.get(forward.kept, numbers(s.kept())),
-          memory.get(forward.previous, s.has_products() ? n : 0),
-          memory.get(forward.next_state, units * s.states()),
-          memory.get(backward.input_grad, numbers(s.gates())),
-          memory.get(backward.product_grad, gru ? numbers(s.gates()) : 0)};
+  const std::vector<float> found = memory.get(backward.rows, rows * numbers);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto from = found.begin() + static_cast<std::ptrdiff_t>(row * numbers);
+    result.product_grad.insert(result.product_grad.end(), from, from + static_cast<std::ptrdiff_t>(gates));
+    result.input_grad.insert(result.input_grad.end(), from, from + static_cast<std::ptrdiff_t>(gates));
+    if (s.kind == CellKind::kGru)
+      std::copy_n(from + static_cast<std::ptrdiff_t>(gates), width,
+                  result.input_grad.end() - static_cast<std::ptrdiff_t>(width));
+  }
+  return result;
 }
 
 }  // namespace wd

@@ -86,7 +86,7 @@ Expected by_torch(const CellData& data) {
   });
 }
 
-void expect_near(const at::Tensor& found, const at::Tensor& expected, const char* what) {
+void expect_close(const at::Tensor& found, const at::Tensor& expected, const char* what) {
   const double largest = std::max(expected.abs().max().item<double>(), 1e-2);
   const double off = (found - expected).abs().max().item<double>();
   EXPECT_TRUE(off <= 1e-5 * largest) << what << " is off by " << off << " of " << largest;
@@ -99,15 +99,14 @@ void expect_torchs(const CellData& data) {
                                   << " sequences, " << H << " units");
   const CellResult found = run_cell(HostMemory(), data);
   const Expected expected = by_torch(data);
-  expect_near(doubles(found.output, {T, c, H}), expected.output.detach(), "output");
-  expect_near(doubles(found.next_state, {c, s.states() * H}), expected.next_state.detach(), "state");
-  expect_near(doubles(found.input_grad, {T, c, gates}), expected.input_grad, "gradient of the input");
+  expect_close(doubles(found.output, {T, c, H}), expected.output.detach(), "output");
+  expect_close(doubles(found.next_state, {c, s.states() * H}), expected.next_state.detach(), "state");
+  expect_close(doubles(found.input_grad, {T, c, gates}), expected.input_grad, "gradient of the input");
   if (!s.has_products()) return;
-  const bool gru = s.kind == CellKind::kGru;
-  const at::Tensor of_y = doubles(gru ? found.product_grad : found.input_grad, {T * c, gates});
+  const at::Tensor of_y = doubles(found.product_grad, {T * c, gates});
   const at::Tensor previous = doubles(found.previous, {T * c, H});
-  expect_near(at::mm(of_y.t(), previous), expected.weight_grad, "gradient of U");
-  expect_near(of_y.sum(0), expected.bias_grad, "gradient of b");
+  expect_close(at::mm(of_y.t(), previous), expected.weight_grad, "gradient of U");
+  expect_close(of_y.sum(0), expected.bias_grad, "gradient of b");
 }
 
 TEST(Cell, IsThatOfTorchWithItsGradients) {
