@@ -37,7 +37,8 @@ void put_products(const CellArgs& args, std::int64_t t) {
 template <typename Cell>
 void step_row(const CellArgs& args, std::int64_t t, std::int64_t b) {
   const CellRow<Cell> row(args, t, b);
-  const float *const h = h_before(args, t, b), *const products = args.products + b * Cell::kGates * row.width;
+  const float *const h = h_before(args, t, b), *products = nullptr;
+  if constexpr (Cell::kKind != CellKind::kMinGru) products = args.products + b * Cell::kGates * row.width;
   float* const output = args.output + (t * args.shape.sequences + b) * row.width;
 #pragma GCC ivdep
   for (std::int64_t unit = 0; unit < row.width; ++unit) {
@@ -53,15 +54,16 @@ void back_row(const CellBackwardArgs& args, std::int64_t t, std::int64_t b) {
   const CellRow<Cell> row(args, t, b);
   const std::int64_t at = t * args.shape.sequences + b, next = at + args.shape.sequences;
   const std::uint32_t mask = mask_of(t + 1 == args.shape.steps || restarts(args.restarted, next));
-  const float *const h = args.previous + at * row.width, *const output_grad =
-                                                             args.output_grad + at * row.width;
+  const float *const output_grad = args.output_grad + at * row.width, *h = nullptr;
+  if constexpr (Cell::kKind == CellKind::kGru) h = args.previous + at * row.width;
   float* const state_grad = args.state_grad + b * Cell::kStates * row.width;
 #pragma GCC ivdep
   for (std::int64_t unit = 0; unit < row.width; ++unit) {
-    float of_state[Cell::kStates], of_y[Cell::kGates];
+    float of_state[Cell::kStates], of_y[Cell::kGates], before = 0.0f;
+    if constexpr (Cell::kKind == CellKind::kGru) before = h[unit];
     for (int k = 0; k < Cell::kStates; ++k) of_state[k] = masked(mask, state_grad[k * row.width + unit]);
     of_state[0] += output_grad[unit];
-    row.back(unit, Cell::kKind == CellKind::kGru ? h[unit] : 0.0f, of_state, of_y);
+    row.back(unit, before, of_state, of_y);
     for (int k = 0; k < Cell::kStates; ++k) state_grad[k * row.width + unit] = of_state[k];
   }
 }

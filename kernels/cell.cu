@@ -148,6 +148,7 @@ __device__ void steps_of_unit(const CellArgs& args, std::int64_t i) {
 __device__ void steps_back_of_unit(const CellBackwardArgs& args, std::int64_t i) {
   const std::int64_t units = args.shape.sequences * args.shape.width, b = i / args.shape.width;
   float of_state[1] = {}, of_y[MinGruCell::kGates];
+#pragma unroll 2
   for (std::int64_t t = args.shape.steps - 1; t >= 0; --t) {
     const CellRow<MinGruCell> row(args, t, b);
     of_state[0] += args.output_grad[t * units + i];

@@ -1,7 +1,7 @@
 // cell.h: recurrent cells over whole sequences, forward and backward, with h' and c' the state of a unit before
 // a step and h and c after it. x are products of the cell's input, with biases, which are computed before; y
 // are those of all of h', U h' + b. s is the logistic function.
-//  MinGRU (Feng et al. 2024, arXiv 2410.01201, section 3.1.2; no y):
+//  MinGRU (Feng et al. 2024, arXiv 2410.01201, section 3.1; no y):
 //   z = s(x0), h = (1 - z) h' + z x1
 //  GRU (Cho et al. 2014, arXiv 1406.1078, as torch::nn::GRUCell computes it):
 //   r = s(x0 + y0), z = s(x1 + y1), n = tanh(x2 + r y2), h = (1 - z) n + z h'

@@ -66,6 +66,7 @@ TorchCell cell_of(const CellData& data) {
 }
 
 Expected by_torch(const CellData& data) {
+  at::set_num_threads(1);  // to wake others takes longer than these products
   using States = std::vector<at::Tensor>;
   if (data.shape.kind == CellKind::kGru) {
     auto cell = cell_of<torch::nn::GRUCell>(data);
