@@ -1,6 +1,6 @@
 // cell.cu: recurrent cells on the GPU. A block has a few sequences for all steps, with their state, or its
-// gradient, in shared memory, and a thread has some units of all of them. Without products a unit of a sequence
-// depends on no other one: it has a thread of its own.
+// gradient, in shared memory, and a thread has some units of all of them. Without products a unit of a
+// sequence depends on no other one: it has a thread of its own.
 #include <algorithm>
 
 #include "kernels/cell_body.h"

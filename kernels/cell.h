@@ -1,6 +1,6 @@
-// cell.h: recurrent cells over whole sequences, forward and backward, with h' and c' the state of a unit before
-// a step and h and c after it. x are products of the cell's input, with biases, which are computed before; y
-// are those of all of h', U h' + b. s is the logistic function.
+// cell.h: recurrent cells over whole sequences, forward and backward, with h' and c' the state of a unit
+// before a step and h and c after it. x are products of the cell's input, with biases, which are computed
+// before; y are those of all of h', U h' + b. s is the logistic function.
 //  MinGRU (Feng et al. 2024, arXiv 2410.01201, section 3.1; no y):
 //   z = s(x0), h = (1 - z) h' + z x1
 //  GRU (Cho et al. 2014, arXiv 1406.1078, as torch::nn::GRUCell computes it):
@@ -38,8 +38,8 @@ inline constexpr int kMaxCellWidth = 512;
 // The numbers of a unit in `rows` are, one after another, H apart,
 //           before forward  after it           after backward
 //  MinGRU   x0, x1          z, x1 - h'         gradients of x0, x1
-//  GRU      x0, x1, x2, -   r, z, y2, n        gradients of y0, y1, y2, x2 (those of x0 and y0 are the same, as
-//                                              are those of x1 and y1)
+//  GRU      x0, x1, x2, -   r, z, y2, n        gradients of y0, y1, y2, x2 (those of x0 and x1 are those of
+//                                              y0 and y1)
 //  LSTM     x0 .. x3, -     i, f, g, o, c      gradients of x0 .. x3, which are those of y0 .. y3; c
 struct CellArgs {
   CellShape shape;

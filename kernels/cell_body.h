@@ -10,9 +10,9 @@ namespace wd {
 WD_FN float logistic(float v) { return 0.5f + 0.5f * tanh(0.5f * v); }
 WD_FN float logistic_slope(float y) { return y * (1.0f - y); }
 
-// The cells. step() computes the state `after` a step from the one `before`, and back() begins with the gradient
-// of the state after the step in `of_state`, and ends with that of the state before, but for what reaches that
-// through y. `n` are the numbers of the unit in CellArgs::rows before and after each of them.
+// The cells. step() computes the state `after` a step from the one `before`, and back() begins with the
+// gradient of the state after the step in `of_state`, and ends with that of the state before, but for what
+// reaches that through y. `n` are the numbers of the unit in CellArgs::rows before and after each of them.
 struct MinGruCell {
   static constexpr CellKind kKind = CellKind::kMinGru;
   static constexpr int kGates = 2, kStates = 1, kNumbers = 2;
@@ -92,8 +92,8 @@ inline void check_cell(const CellShape& shape) {
            " steps of ", shape.sequences, " sequences, ", shape.width, " units");
 }
 
-// 0 at a restart, whatever the number is. `mask` is that of mask_of(), because compilers vectorize no choice by
-// a condition that is the same for all numbers.
+// 0 at a restart, whatever the number is. `mask` is that of mask_of(), because compilers vectorize no choice
+// by a condition that is the same for all numbers.
 WD_FN float masked(std::uint32_t mask, float number) {
   return detail::float_of(detail::bits_of(number) & mask);
 }

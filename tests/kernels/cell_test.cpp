@@ -1,4 +1,5 @@
-// cell_test.cpp: recurrent cells and their gradients, compared with torch's cells in double, stepped by autograd.
+// cell_test.cpp: recurrent cells and their gradients, compared with torch's cells in double, stepped by
+// autograd.
 #include "kernels/cell.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ struct Expected {
   at::Tensor weight_grad, bias_grad;          // of the products; undefined without
 };
 
-// `step` computes the next state (h, c) [states of [c, H]] from the products of the input [c, gates H] and the
-// state. It differentiates `leaves`.
+// `step` computes the next state (h, c) [states of [c, H]] from the products of the input [c, gates H] and
+// the state. It differentiates `leaves`.
 template <typename Step>
 Expected unrolled(const CellData& data, std::vector<at::Tensor> leaves, Step step) {
   const CellShape& s = data.shape;
