@@ -24,11 +24,13 @@
 #include "kernels/layer_norm.h"
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
+#include "kernels/perceptron.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"
 #include "kernels/table_layer.h"
 #include "src/device/device.h"
+#include "src/nets/linear.h"
 #include "wd/detail/parallel.h"
 #include "wd/detail/profile.h"
 #include "wd/error.h"
@@ -323,6 +325,61 @@ void bench_table_backward(benchmark::State& state, const Game&, Device device) {
   run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_backward(queue, args); });
 }
 
+// The same for all replicas of a step, in bfloat16 on a GPU: in blocks of agents.
+void bench_table_blocks(benchmark::State& state, Device device, bool backward) {
+  Arrays arrays(device);
+  TableLayerArgs args = table_layer(arrays, device);
+  TableShape& shape = args.shape;
+  shape.row_ranges = shape.ranges();
+  shape.parts = 8;
+  args.units = 2048;
+  const auto halves = [&](std::int64_t n) {
+    return reinterpret_cast<std::uint16_t*>(arrays.own(at::randn({n}, arrays.there(at::kBFloat16))));
+  };
+  args.table = arrays.floats(args.units * 105 * 8);
+  args.y_halves = halves(args.units * 100 * 256);
+  args.words = reinterpret_cast<std::uint32_t*>(halves(2 * shape.words()));
+  args.sums = arrays.floats(args.units * shape.row_ranges * shape.sum_stride());
+  args.gradient = arrays.floats(shape.gradient_rows() * 256);
+  const std::int64_t bytes = args.units * (100 * 512 + (backward ? 2 : 0) * 4 * shape.row_ranges * 256);
+  run(state, device, args.units * 100, bytes,
+      [&](Queue queue) { backward ? table_backward(queue, args) : table_forward(queue, args); });
+}
+
+// The backward pass of the shipped tag game's perceptron in bfloat16 on a GPU.
+void bench_perceptron(benchmark::State& state, Device device, std::int64_t rows) {
+  constexpr int kInputs = 48, kOutputs = 43, kWidth = PerceptronShape::kWidth;
+  Arrays arrays(device);
+  const auto halves = [&](std::int64_t n) {
+    return reinterpret_cast<std::uint16_t*>(arrays.own(at::randn({n}, arrays.there(at::kBFloat16))));
+  };
+  PerceptronBackwardArgs args;
+  args.shape = {.inputs = kInputs, .outputs = kOutputs};
+  args.rows = rows;
+  args.x = {halves(rows * kInputs), kInputs};
+  args.first = halves(rows * kWidth);
+  args.second = halves(rows * kWidth);
+  args.grad = {arrays.floats(rows * 44), 44};
+  const std::int64_t bytes = arrays.bytes();
+  args.weight = halves(kWidth * kWidth);
+  args.output_weight = halves(kOutputs * kWidth);
+  args.gradient = arrays.floats(args.shape.begin(3));
+  args.parts = arrays.floats(PerceptronShape::kMaxParts * args.shape.begin(3));
+  run(state, device, rows, bytes, [&](Queue queue) { cuda::perceptron_backward(queue.stream, args); });
+}
+
+// The gradient of an output layer's weights by cuBLASLt, in bfloat16: whether 48 outputs, whose rows begin at
+// multiples of 32 bytes, take another kernel than 43.
+void bench_output_weights(benchmark::State& state, Device device, std::int64_t rows, std::int64_t outputs) {
+  const Arrays arrays(device);
+  const at::TensorOptions halves = arrays.there(at::kBFloat16);
+  const auto linear = make_gpu_linear(halves.device(), false);
+  const at::Tensor grad = at::randn({rows, 48}, halves).narrow(1, 0, outputs),
+                   x = at::randn({rows, 256}, halves);
+  at::Tensor sums = at::zeros({outputs, 256}, halves.dtype(at::kFloat));
+  run(state, device, rows, rows * (96 + 512), [&](Queue) { linear->backward_weight(grad, x, sums, false); });
+}
+
 // The search of a step's observations, in float32 or bfloat16.
 void bench_search(benchmark::State& state, Device device, std::int64_t rows, bool bfloat16) {
   Arrays arrays(device);
@@ -538,6 +595,15 @@ void add_all_rows(Device device) {
     for (const auto& [name, what] : chains)
       add_rows(name, device,
                [=](State& state, std::int64_t rows) { bench_chain(state, device, rows, what); });
+    add_rows("perceptron/backward", device,
+             [=](State& state, std::int64_t rows) { bench_perceptron(state, device, rows); });
+    for (const int outputs : {43, 48})
+      add_rows(concat("output weights/", outputs), device,
+               [=](State& state, std::int64_t rows) { bench_output_weights(state, device, rows, outputs); });
+    for (const bool backward : {false, true})
+      benchmark::RegisterBenchmark(backward ? "table_backward/blocks/cuda" : "table_forward/blocks/cuda",
+                                   [=](State& state) { bench_table_blocks(state, device, backward); })
+          ->UseRealTime();
   }
   for (const auto& [name, kind] : {std::pair("mingru", CellKind::kMinGru), std::pair("gru", CellKind::kGru),
                                    std::pair("lstm", CellKind::kLstm)})

@@ -1,7 +1,7 @@
 """rows.py: the rows of the table of learning results (docs/learning/README.md), which docs/learning/rows.yaml defines.
 
     python3 tests/learn/rows.py list
-    python3 tests/learn/rows.py run ROW [--seeds 1 2 3] [--write] [--device cuda] [--together 5] [--json FILE]
+    python3 tests/learn/rows.py run ROW [--seeds 1 2 3] [--write] [--device cuda] [--together 5] [--json FILE] [--set SETTING]
     python3 tests/learn/rows.py write FILE
     python3 tests/learn/rows.py table
 
@@ -11,7 +11,7 @@ many seeds meet the target. Without --seeds, seeds are 1 to 10 if a seed took be
 5 otherwise. It ends with 1 if a median misses its target. `--write` stores what was measured, draws the curve
 (docs/learning/ROW.svg) and rewrites the table; `table` only rewrites the table. `--json` writes it to a file: on a GPU, the
 only way to keep it. `write` stores what such a file has of a CPU. Both write only what a commit without changes gave, in a
-tree without changes outside of docs/learning.
+tree without changes outside of docs/learning. `--set trainer.precision=bf16` tries a row with another setting.
 The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
@@ -297,6 +297,7 @@ def main(arguments=None, docs=DOCS):
     runs.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     runs.add_argument("--together", type=int, default=2, help="trainings at a time")
     runs.add_argument("--json", type=pathlib.Path)
+    runs.add_argument("--set", action="append", default=[], help="a further setting, as of wdtrain; not with --write")
     options = parser.parse_args(arguments)
     if options.command == "list":
         for row in rows:
@@ -313,7 +314,11 @@ def main(arguments=None, docs=DOCS):
         return 0
     if options.write and options.device != "cpu":
         parser.error("the table is of the CPU: --json writes the results of a GPU")
+    if options.set and (options.write or options.json):
+        parser.error("--set: what a row measures has the row's settings alone: set them in rows.yaml, or leave out --write and --json")
     (row,) = [row for row in rows if row["name"] == options.row]
+    if options.set:
+        row = {**row, "set": [*row.get("set", []), *options.set]}
     return 0 if run(row, options, rows, docs) else 1
 
 
