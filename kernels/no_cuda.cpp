@@ -9,6 +9,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #include "kernels/adam.h"
+#include "kernels/cell.h"
 #include "kernels/chain.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"

@@ -15,6 +15,7 @@
 
 #include "kernels/adam.h"
 #include "kernels/assign_minibatches.h"
+#include "kernels/cell.h"
 #include "kernels/chain.h"
 #include "kernels/entities.h"
 #include "kernels/episodes.h"
@@ -449,6 +450,40 @@ void bench_layer_norm(benchmark::State& state, Device device, std::int64_t rows,
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { layer_norm(queue, args); });
 }
 
+// Forward and backward over 32 sequences of 128 steps, 64 units, with restarts in 2 % of the
+// rows. The gradients of one pass are the input of the next one.
+void bench_cell(benchmark::State& state, Device device, CellKind kind) {
+  Arrays arrays(device);
+  const CellShape shape{kind, 64, 32, 128};
+  const std::int64_t units = shape.sequences * shape.width, n = shape.rows() * shape.width,
+                     gates = std::int64_t{shape.gates()} * shape.width;
+  const auto numbers = [&](std::int64_t count) {
+    return arrays.own(at::randn({count}, arrays.there(at::kFloat)).mul_(0.1));
+  };
+  CellArgs forward{.shape = shape, .rows = numbers(n * shape.numbers())};
+  arrays.moved_again(n * shape.numbers() * 4);
+  CellBackwardArgs backward{.shape = shape, .rows = forward.rows};
+  if (shape.has_products()) {
+    forward.weight = numbers(gates * shape.width);
+    forward.bias = numbers(gates);
+    forward.previous = arrays.zeros(n);
+    forward.products = arrays.zeros(shape.sequences * gates);
+    backward.weight = numbers(gates * shape.width);
+  }
+  forward.state = arrays.zeros(units * shape.states());
+  forward.restarted = arrays.flags(shape.rows(), 0.02);
+  forward.output = arrays.zeros(n);
+  backward.state = forward.state;
+  backward.restarted = forward.restarted;
+  backward.previous = forward.previous;
+  backward.output_grad = numbers(n);
+  backward.state_grad = arrays.zeros(units * shape.states());
+  run(state, device, shape.rows(), arrays.bytes(), [&](Queue queue) {
+    cell_forward(queue, forward);
+    cell_backward(queue, backward);
+  });
+}
+
 enum class Last { kForward, kBackward, kApart };
 
 // The last two layers of 256 and 43 units in bfloat16 on a GPU: as a chain, or the gradients' two products
@@ -570,6 +605,12 @@ void add_all_rows(Device device) {
                                    [=](State& state) { bench_table_blocks(state, device, backward); })
           ->UseRealTime();
   }
+  for (const auto& [name, kind] : {std::pair("mingru", CellKind::kMinGru), std::pair("gru", CellKind::kGru),
+                                   std::pair("lstm", CellKind::kLstm)})
+    benchmark::RegisterBenchmark(
+        concat("cell/", name, "/32x128x64/", device.is_cuda() ? "cuda" : "cpu").c_str(),
+        [=, kind = kind](State& state) { bench_cell(state, device, kind); })
+        ->UseRealTime();
   add_rows("entities", device, [=](State& state, std::int64_t rows) { bench_entities(state, device, rows); });
   for (const bool halves : {false, true}) {
     const std::string type = halves ? "bf16" : "fp32";

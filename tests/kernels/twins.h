@@ -17,6 +17,7 @@
 #include "tests/kernels/actor_data.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
+#include "tests/kernels/cell_data.h"
 #include "tests/kernels/chain_data.h"
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/critics_data.h"
@@ -848,6 +849,30 @@ void twins_of_adam() {
 }
 
 template <typename Memory>
+void twins_of_cells() {
+  Draws draws(24);
+  for (const CellKind kind : kCellKinds) {
+    for (const auto& [width, sequences, steps, restarts] : {std::tuple(1, 1, 1, 0),
+                                                            {3, 5, 4, 2},
+                                                            {31, 4, 3, 0},
+                                                            {33, 9, 5, 3},
+                                                            {64, 1, 3, 2},
+                                                            {300, 2, 2, 4}}) {
+      SCOPED_TRACE(testing::Message() << "cell " << static_cast<int>(kind) << ": " << steps << " steps of "
+                                      << sequences << " sequences, " << width << " units");
+      const CellData data = random_cell(draws, {kind, width, sequences, steps}, restarts);
+      const CellResult cpu = run_cell(HostMemory(), data), gpu = run_cell(Memory(), data);
+      EXPECT_EQ(gpu.output, cpu.output);
+      EXPECT_EQ(gpu.kept, cpu.kept);
+      EXPECT_EQ(gpu.previous, cpu.previous);
+      EXPECT_EQ(gpu.next_state, cpu.next_state);
+      EXPECT_EQ(gpu.input_grad, cpu.input_grad);
+      EXPECT_EQ(gpu.product_grad, cpu.product_grad);
+    }
+  }
+}
+
+template <typename Memory>
 std::vector<std::int64_t> run_sequences(Memory memory, const std::vector<std::int64_t>& order, int length,
                                         int per_block) {
   SequenceArgs args{static_cast<std::int64_t>(order.size()) * length, length, per_block, 50};
@@ -934,6 +959,7 @@ std::vector<Twins> all_twins() {
       {"TableLayer", twins_of_table_layer<Memory>},
       {"TableBlocks", twins_of_table_blocks<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},
+      {"Cells", twins_of_cells<Memory>},
       {"HiddenGradients", twins_of_hidden_gradients<Memory>},
       {"GradientProducts", twins_of_gradient_products<Memory>},
       {"Chains", twins_of_chains<Memory>},
