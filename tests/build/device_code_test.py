@@ -39,11 +39,12 @@ def test_the_largest_blocks_have_registers():
 # Kernels that read flags or masks, or write them. All other data is moved by words at least. A block that stages
 # rows copies the masks that do not begin at a word.
 STAGED = {f"staged_{what}<wd::{distribution}>" for what in ("loss", "sample")
-          for distribution in ("Categorical", "Gaussian", "Greedy", "Gsde", "Point", "SquashedGaussian", "StateGaussian")}
-READ_BYTES = {"admit_replica", "append_word", "attention_weights_of", "choices_loss_row", "choices_target_row", "column_moments_of", "decide_kernel", "draw_opponent", "draw_unit", "follow_episodes", "keep_row", "gather_word", "gather_word_of", "loss_row", "normalize_target",
+          for distribution in ("CategoricalOf<wd::OneLane> ", "Gaussian", "Greedy", "Gsde", "Point", "SquashedGaussian", "StateGaussian")}
+READ_BYTES = {"admit_replica", "append_word", "attention_weights_of", "backward_kernel<wd::GruCell>", "backward_kernel<wd::LstmCell>", "choices_loss_row", "choices_target_row", "column_moments_of", "count_units_of", "decide_kernel", "draw_opponent", "draw_unit", "find_choice_of_row", "follow_episodes", "forward_kernel<wd::GruCell>", "forward_kernel<wd::LstmCell>", "keep_row", "gather_word", "gather_word_of", "loss_row", "mean_reward",
+              "normalize_target", "place_units_of", "scatter_row", "steps_back_of_unit", "steps_of_unit", "teaching_row", "warp_rows<&loss_of_warp, wd::LossArgs>", "warp_rows<&sample_of_warp, wd::SampleArgs>",
               "pool_backward_of", "pool_piece", "prioritize_replica", "random_action_row", "chunk_kernel<Moments>", "reward_sums_column", "row_moments_kernel", "returns_column",
               "one_chunk_kernel<(Into)0, Moments>", "sample_row", "take_action", "td_loss_item", "td_loss_row", "td_target_row", "team_loss_row", "team_reward_row", "team_target_row", "team_value_row", "things_row_backward", "transitions_of_row"}
-WRITE_BYTES = {"append_word", "decide_kernel", "draw_opponent", "draw_unit", "gather_word", "gather_word_of", "keep_row", "returns_column", "team_reward_row", "thing_of", "transitions_of_row"}
+WRITE_BYTES = {"append_word", "decide_kernel", "draw_opponent", "draw_unit", "find_choice_of_row", "gather_word", "gather_word_of", "keep_row", "returns_column", "scatter_row", "team_reward_row", "thing_of", "transitions_of_row"}
 
 
 def move_bytes(instructions):
