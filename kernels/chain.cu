@@ -1,5 +1,5 @@
-// chain.cu: columns and terms have the order of chain.cuh. After weights are staged, no warp waits for another
-// one.
+// chain.cu: columns and terms have the order of chain.cuh. After weights are staged, no warp waits for
+// another one.
 #include "kernels/chain.cuh"
 #include "kernels/chain.h"
 

@@ -1,9 +1,9 @@
 // chain.cuh: what kernels share in which what one product of a warp writes stays in registers as a factor of
 // the next one.
 //
-// Column c = 32 G + 8 t + 2 n + e of a layer belongs to lane t of four, tile n of group G, element e. So a lane
-// has packs of 8 neighbors, and the sums of a product are, as they lie, the left factor of the next one, whose
-// terms have the same order (first_word_of_step()).
+// Column c = 32 G + 8 t + 2 n + e of a layer belongs to lane t of four, tile n of group G, element e. So a
+// lane has packs of 8 neighbors, and the sums of a product are, as they lie, the left factor of the next one,
+// whose terms have the same order (first_word_of_step()).
 #pragma once
 
 #include "kernels/hidden_gradient.cuh"

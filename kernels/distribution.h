@@ -229,7 +229,8 @@ struct CategoricalOf {
     return s;
   }
 
-  // The first choice whose cumulative weight exceeds this (the last legal one if rounding lets none exceed it).
+  // The first choice whose cumulative weight exceeds the limit (the last legal one if rounding lets none
+  // exceed it).
   template <typename Weigh>
   WD_FN int draw(float limit, int n, const Weigh& weigh) const {
     float cumulative = 0.0f;

@@ -39,6 +39,9 @@ __device__ inline void store_pack(std::uint16_t* to, const WordPack& pack) {
 
 __device__ inline float low_of(Word word) { return detail::float_of(word << 16); }
 __device__ inline float high_of(Word word) { return detail::float_of(word & 0xffff0000u); }
+// The lower halves of two words as one word, and the upper ones: a column of two rows.
+__device__ inline Word lows_of(Word first, Word second) { return (first & 0xffffu) | second << 16; }
+__device__ inline Word highs_of(Word first, Word second) { return first >> 16 | (second & 0xffff0000u); }
 
 // Whole packs are read, also of padding, whose numbers count as 0 from the `terms`-th on.
 template <typename Number, typename Words>

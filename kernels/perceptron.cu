@@ -2,9 +2,9 @@
 // Then all six factors of the tile are in shared memory, and each warp adds a quarter of every weight's
 // gradient, which it has in registers until the last tile of the block.
 //
-// A word of the second kind of products is two rows g and g + 8 of one column: what one lane has. A matrix of a
-// tile is [32 such words of rows][64 columns], in packs of 4 columns that are turned so that neither stores nor
-// loads have conflicts.
+// A word of the second kind of products is two rows g and g + 8 of one column: what one lane has. A matrix of
+// a tile is [32 such words of rows][64 columns], in packs of 4 columns that are turned so that neither stores
+// nor loads have conflicts.
 #include "kernels/chain.cuh"
 #include "kernels/perceptron.h"
 
@@ -63,8 +63,8 @@ __device__ inline void put_rows(WordPack* matrix, const Packs& packs, int word, 
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         const Word upper = packs[0][G].word[2 * h + n], lower = packs[1][G].word[2 * h + n];
-        columns.word[2 * n] = (upper & 0xffffu) | lower << 16;
-        columns.word[2 * n + 1] = upper >> 16 | (lower & 0xffff0000u);
+        columns.word[2 * n] = lows_of(upper, lower);
+        columns.word[2 * n + 1] = highs_of(upper, lower);
       }
       matrix[place_of(word, G * 8 + t * 2 + h)] = columns;
     }

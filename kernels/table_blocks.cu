@@ -2,9 +2,9 @@
 //
 // With Own the weights of what an agent itself shows, -sum_k W[k] for relative features,
 //  y[i] = bias + sum_(j < i) W[j] v[j] + sum_(j > i) W[j - 1] v[j] + Own v[i]
-// What agents outside a range of 7 add is the same for all its rows. A number of the table is two of bfloat16,
-// a high and a low half: the 16 terms of a product are 8 columns of an agent, twice, which have the same
-// weights. Own is two halves too. No warp waits for another one.
+// What agents outside a range of 7 add is the same for all its rows. A number of the table is two of
+// bfloat16, a high and a low half: the 16 terms of a product are 8 columns of an agent, twice, which have the
+// same weights. Own is two halves too. No warp waits for another one.
 #include "kernels/hidden_gradient.cuh"
 #include "kernels/table_layer_body.h"
 
@@ -165,12 +165,12 @@ __device__ inline void multiply(const Column& upper, const Column& lower, const 
   }
 }
 
-// A range has 8 slots: its 7 places, and Own. A row of its i-th agent adds v[q] g to place q < i, v[q + 1] g to
-// place q >= i, and v[i] g to Own. A warp has 64 outputs, 8 columns of the table, and 4 slots: 64 sums of a
-// lane. Lane (g, t) has column g and outputs 8 g to 8 g + 7. blockIdx: part of the units, range, warps.
+// A range has 8 slots: its 7 places, and Own. A row of its i-th agent adds v[q] g to place q < i, v[q + 1] g
+// to place q >= i, and v[i] g to Own. A warp has 64 outputs, 8 columns of the table, and 4 slots: 64 sums of
+// a lane. Lane (g, t) has column g and outputs 8 g to 8 g + 7. blockIdx: part of the units, range, warps.
 //
-// First the rows of each range, whose sums of g are kept. kOthers: then the rows before a range, whose sum adds
-// as row 0 does, and those behind it, as row 7, without Own.
+// First the rows of each range, whose sums of g are kept. kOthers: then the rows before a range, whose sum
+// adds as row 0 does, and those behind it, as row 7, without Own.
 template <bool kOthers>
 __global__ void __launch_bounds__(kWarps * 32, 1)
     table_backward_kernel(__grid_constant__ const TableLayerArgs args) {
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kWarps * 32, 1)
 #pragma unroll
         for (int e = 0; e < 16; ++e) {  // two neighboring units
           const Word a = y[e % 2 * 2].word[e / 4], b = y[e % 2 * 2 + 1].word[e / 4];
-          outputs[e / 2][e % 2] = e / 2 % 2 == 0 ? (a & 0xffffu) | b << 16 : a >> 16 | (b & 0xffff0000u);
+          outputs[e / 2][e % 2] = e / 2 % 2 == 0 ? lows_of(a, b) : highs_of(a, b);
         }
         add(outputs, i, true);
       }

@@ -10,8 +10,8 @@
 //  sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
 // The first two sums need running sums of g, and the last one is the same for all k.
 //
-// In bfloat16, the tensor cores of a GPU multiply ranges of agents (docs/design/0045-table-in-blocks.md): W[k, f]
-// are rounded, on a CPU too.
+// In bfloat16, the tensor cores of a GPU multiply ranges of agents (docs/design/0045-table-in-blocks.md):
+// W[k, f] are rounded, on a CPU too.
 #pragma once
 
 #include <cstdint>

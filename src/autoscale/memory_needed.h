@@ -66,7 +66,8 @@ struct Job {
 double evaluation_bytes(const Config& config, const Environment& environment);
 
 // Returns "memory: at least 1.4 GiB of 22.1 GiB (SOURCE): observations 1.2 GiB, ..."; if the worker evaluates
-// on another device than it trains on, also "; evaluations on the CPU: at least 3.0 MiB of 22.1 GiB (SOURCE)".
+// on another device than it trains on, also "; evaluations on the CPU: at least 3.0 MiB of 22.1 GiB
+// (SOURCE)".
 std::string memory_line(const Job& job);
 
 // Returns "with rollouts of T steps, at most N replicas fit: trainer.num_envs = N, ...", or that not even one

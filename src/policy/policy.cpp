@@ -16,6 +16,7 @@
 #include "src/nets/mlp.h"
 #include "src/nets/usage.h"
 #include "src/policy/impl.h"
+#include "wd/detail/blocks.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -313,20 +314,24 @@ double Policy::activation_bytes(const PolicyBuffers& buffers) const {
   return static_cast<double>(buffers.mask.numel()) * numbers * (self.precision == kBf16 ? 2.0 : 4.0);
 }
 
+// The numbers of a row of features, padded to 16 bytes.
+static std::int64_t padded_features(const Network& actor) {
+  return round_up(actor.feature_size(),
+                  static_cast<std::int64_t>(16 / at::elementSize(actor.feature_type())));
+}
+
 double Policy::feature_bytes(const PolicyBuffers& buffers) const {
-  const std::size_t each = at::elementSize(impl_->actor().feature_type());
-  const auto size = static_cast<std::size_t>(impl_->actor().feature_size());
-  return static_cast<double>(buffers.mask.numel()) * static_cast<double>((size * each + 15) / 16 * 16);
+  const Network& actor = impl_->actor();
+  return static_cast<double>(buffers.mask.numel() * padded_features(actor)) *
+         static_cast<double>(at::elementSize(actor.feature_type()));
 }
 
 void Policy::keep_features(PolicyBuffers& buffers) const {
-  const at::ScalarType type = impl_->actor().feature_type();
-  const auto in_pack = static_cast<std::int64_t>(16 / at::elementSize(type));
-  const std::int64_t size = impl_->actor().feature_size(), padded = (size + in_pack - 1) / in_pack * in_pack;
-  WD_CHECK(size > 0, "the networks of policy '", name(), "' have no features to keep");
+  const Network& actor = impl_->actor();
+  WD_CHECK(actor.feature_size() > 0, "the networks of policy '", name(), "' have no features to keep");
   std::vector<std::int64_t> shape = buffers.mask.sizes().vec();
-  shape.push_back(padded);
-  buffers.features = at::zeros(shape, buffers.value.options().dtype(type));
+  shape.push_back(padded_features(actor));
+  buffers.features = at::zeros(shape, buffers.value.options().dtype(actor.feature_type()));
 }
 
 Sequences Policy::sequences(int rollout_steps) const {
