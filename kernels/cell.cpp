@@ -71,15 +71,20 @@ void back_row(const CellBackwardArgs& args, std::int64_t t, std::int64_t b) {
 // Adds what reaches the state before step t through y.
 void add_products(const CellBackwardArgs& args, std::int64_t t) {
   const CellShape& s = args.shape;
-  const std::int64_t H = s.width, numbers = s.numbers() * H;
-  matmul({.m = s.sequences,
-          .n = H,
-          .k = s.gates() * H,
-          .a = {args.rows + t * s.sequences * numbers, numbers},
-          .b = {args.weight, H},
-          .c = args.state_grad,
-          .c_row = s.states() * H,
-          .add = true});
+  const std::int64_t H = s.width, row = t * s.sequences;
+  const auto add = [&](int first, int gates, const float* of_y, std::int64_t of_row) {
+    matmul({.m = s.sequences,
+            .n = H,
+            .k = gates * H,
+            .a = {of_y, of_row},
+            .b = {args.weight + first * H * H, H},
+            .c = args.state_grad,
+            .c_row = s.states() * H,
+            .add = true});
+  };
+  const bool gru = s.kind == CellKind::kGru;
+  add(0, gru ? 2 : s.gates(), args.rows[row], args.rows.stride);
+  if (gru) add(2, 1, args.kept + row * H, H);
 }
 
 }  // namespace
@@ -97,7 +102,7 @@ void cell_forward(Queue queue, const CellArgs& args) {
       });
     }
   });
-  if (args.next_state == nullptr) return;
+  if (args.next_state.pointer == nullptr) return;
   for (std::int64_t b = 0; b < s.sequences; ++b)
     for (int unit = 0; unit < s.width; ++unit) put_next_state(args, b, unit);
 }

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(kCellThreads, 2)
 __device__ void steps_of_unit(const CellArgs& args, std::int64_t i) {
   const std::int64_t units = args.shape.sequences * args.shape.width, b = i / args.shape.width;
   const float y[MinGruCell::kGates] = {};
-  float h = args.state[i];
+  float h = args.state[b][i % args.shape.width];
   for (std::int64_t t = 0; t < args.shape.steps; ++t) {
     const CellRow<MinGruCell> row(args, t, b);
     h = row.step(i % args.shape.width, masked(row.mask, h), y);
@@ -189,7 +189,8 @@ void cell_forward(void* stream, const CellArgs& args) {
     const bool gru = args.shape.kind == CellKind::kGru;
     launch_blocks(stream, "cell_forward", gru ? forward_kernel<GruCell> : forward_kernel<LstmCell>, args, 2);
   }
-  if (args.next_state != nullptr) for_each<next_state_of_unit>(stream, "cell_next_state", units, args);
+  if (args.next_state.pointer != nullptr)
+    for_each<next_state_of_unit>(stream, "cell_next_state", units, args);
 }
 
 void cell_backward(void* stream, const CellBackwardArgs& args) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "wd/kernels/rows.h"
 #include "wd/math.h"
 #include "wd/queue.h"
 
@@ -27,30 +28,29 @@ struct CellShape {
 
   WD_FN std::int64_t rows() const { return steps * sequences; }
   WD_FN bool has_products() const { return kind != CellKind::kMinGru; }
-  WD_FN int gates() const { return 2 + static_cast<int>(kind); }            // x and y of a unit
-  WD_FN int states() const { return kind == CellKind::kLstm ? 2 : 1; }      // h, and c behind it
-  WD_FN int numbers() const { return gates() + (has_products() ? 1 : 0); }  // of a unit in `rows`
+  WD_FN int gates() const { return 2 + static_cast<int>(kind); }        // x and y of a unit
+  WD_FN int states() const { return kind == CellKind::kLstm ? 2 : 1; }  // h, and c behind it
 };
 
 // On a GPU, cells with products have at most this many units: their state is in shared memory.
 inline constexpr int kMaxCellWidth = 512;
 
-// The numbers of a unit in `rows` are, one after another, H apart,
+// The numbers of a unit in `rows` are, one after another, H apart, and behind them that in `kept`,
 //           before forward  after it           after backward
 //  MinGRU   x0, x1          z, x1 - h'         gradients of x0, x1
-//  GRU      x0, x1, x2, -   r, z, y2, n        gradients of y0, y1, y2, x2 (those of x0 and x1 are those of
-//                                              y0 and y1)
-//  LSTM     x0 .. x3, -     i, f, g, o, c      gradients of x0 .. x3, which are those of y0 .. y3; c
+//  GRU      x0, x1, x2      r, z, n; y2        gradients of x0, x1, x2; of y2 (y0 and y1 have those of x0, x1)
+//  LSTM     x0 .. x3        i, f, g, o; c      gradients of x0 .. x3, which are those of y0 .. y3; c
 struct CellArgs {
   CellShape shape;
-  float* rows = nullptr;                    // [T c, numbers, H]
+  Rows<float> rows;                         // [T c, gates, H]
+  float* kept = nullptr;                    // [T c, H], written; null for MinGRU
   const float* weight = nullptr;            // [H, gates H]: U transposed (cell_weight); null for MinGRU
   const float* bias = nullptr;              // [gates H]: b; null for MinGRU
-  const float* state = nullptr;             // [c, states, H], before the first step
+  Rows<const float> state;                  // [c, states, H], before the first step
   const std::uint8_t* restarted = nullptr;  // [T c]: the state is 0 before this row; null: none is
   float* output = nullptr;                  // [T c, H], written: h
   float* previous = nullptr;                // [T c, H], written: h', 0 at a restart; null for MinGRU
-  float* next_state = nullptr;              // [c, states, H], written: the state after the last step; or null
+  Rows<float> next_state;                   // [c, states, H], written: the state after the last step; or none
   float* products = nullptr;                // CPU: [c, gates, H], working memory; null for MinGRU
 };
 
@@ -58,9 +58,10 @@ struct CellArgs {
 // their sum. No gradient passes a restart, or reaches the state before the first step.
 struct CellBackwardArgs {
   CellShape shape;
-  float* rows = nullptr;                    // [T c, numbers, H]
+  Rows<float> rows;  // as in forward, and so is the next one
+  float* kept = nullptr;
   const float* weight = nullptr;            // [gates H, H]: U; null for MinGRU
-  const float* state = nullptr;             // as in forward, and so are the next two
+  Rows<const float> state;                  // as in forward, and so are the next two
   const std::uint8_t* restarted = nullptr;  // [T c]
   const float* previous = nullptr;          // [T c, H]
   const float* output_grad = nullptr;       // [T c, H]

@@ -12,7 +12,8 @@ WD_FN float logistic_slope(float y) { return y * (1.0f - y); }
 
 // The cells. step() computes the state `after` a step from the one `before`, and back() begins with the
 // gradient of the state after the step in `of_state`, and ends with that of the state before, but for what
-// reaches that through y. `n` are the numbers of the unit in CellArgs::rows before and after each of them.
+// reaches that through y. `n` are the numbers of the unit in CellArgs::rows, then that in `kept`, before and
+// after each of them.
 struct MinGruCell {
   static constexpr CellKind kKind = CellKind::kMinGru;
   static constexpr int kGates = 2, kStates = 1, kNumbers = 2;
@@ -41,16 +42,16 @@ struct GruCell {
     const float r = logistic(n[0] + y[0]), z = logistic(n[1] + y[1]), fresh = tanh(n[2] + r * y[2]);
     n[0] = r;
     n[1] = z;
-    n[2] = y[2];
-    n[3] = fresh;
+    n[2] = fresh;
+    n[3] = y[2];
     after[0] = fresh + z * (before[0] - fresh);
   }
   WD_FN static void back(float (&n)[kNumbers], const float (&before)[kStates], float (&of_state)[kStates]) {
-    const float r = n[0], z = n[1], fresh = n[3], of_h = of_state[0];
-    n[3] = of_h * (1.0f - z) * (1.0f - fresh * fresh);
-    n[0] = n[3] * n[2] * logistic_slope(r);
+    const float r = n[0], z = n[1], fresh = n[2], of_h = of_state[0];
+    n[2] = of_h * (1.0f - z) * (1.0f - fresh * fresh);
+    n[0] = n[2] * n[3] * logistic_slope(r);
     n[1] = of_h * (before[0] - fresh) * logistic_slope(z);
-    n[2] = n[3] * r;
+    n[3] = n[2] * r;
     of_state[0] = of_h * z;
   }
 };
@@ -105,28 +106,28 @@ WD_FN bool restarts(const std::uint8_t* restarted, std::int64_t row) {
 // [width]: the h that step t of sequence b begins with, unless it restarts.
 WD_FN const float* h_before(const CellArgs& args, std::int64_t t, std::int64_t b) {
   const CellShape& s = args.shape;
-  return t > 0 ? args.output + ((t - 1) * s.sequences + b) * s.width : args.state + b * s.states() * s.width;
+  return t > 0 ? args.output + ((t - 1) * s.sequences + b) * s.width : args.state[b];
 }
-// The c, which is the last number of a unit in `rows`.
 template <typename Args>
 WD_FN const float* c_before(const Args& args, std::int64_t t, std::int64_t b) {
   const CellShape& s = args.shape;
-  if (t == 0) return args.state + (2 * b + 1) * s.width;
-  return args.rows + (((t - 1) * s.sequences + b + 1) * LstmCell::kNumbers - 1) * s.width;
+  if (t == 0) return args.state[b] + s.width;
+  return args.kept + ((t - 1) * s.sequences + b) * s.width;
 }
 
 // Step t of sequence b.
 template <typename Cell>
 struct CellRow {
   std::int64_t width;
-  float* numbers;
+  float *numbers, *kept = nullptr;
   const float* c = nullptr;
   std::uint32_t mask;
 
   template <typename Args>
   WD_FN CellRow(const Args& args, std::int64_t t, std::int64_t b) : width(args.shape.width) {
     const std::int64_t row = t * args.shape.sequences + b;
-    numbers = args.rows + row * Cell::kNumbers * width;
+    numbers = args.rows[row];
+    if constexpr (Cell::kNumbers > Cell::kGates) kept = args.kept + row * width;
     if constexpr (Cell::kStates == 2) c = c_before(args, t, b);
     mask = mask_of(restarts(args.restarted, row));
   }
@@ -136,26 +137,28 @@ struct CellRow {
     for (int k = 0; k < Cell::kGates; ++k) n[k] = numbers[k * width + unit];
     if constexpr (Cell::kStates == 2) before[1] = masked(mask, c[unit]);
     Cell::step(n, y, before, after);
-    for (int k = 0; k < Cell::kNumbers; ++k) numbers[k * width + unit] = n[k];
+    for (int k = 0; k < Cell::kGates; ++k) numbers[k * width + unit] = n[k];
+    if constexpr (Cell::kNumbers > Cell::kGates) kept[unit] = n[Cell::kGates];
     return after[0];
   }
   // of_state: the gradient of the state after the step, then that of the state before it, without what
   // reaches it through y, whose gradient is of_y. h: h', which only a GRU reads.
   WD_FN void back(std::int64_t unit, float h, float (&of_state)[Cell::kStates],
                   float (&of_y)[Cell::kGates]) const {
-    constexpr int kWritten = Cell::kStates == 2 ? Cell::kGates : Cell::kNumbers;
+    constexpr bool kGru = Cell::kKind == CellKind::kGru;
     float n[Cell::kNumbers], before[Cell::kStates] = {h};
-    for (int k = 0; k < Cell::kNumbers; ++k) n[k] = numbers[k * width + unit];
+    for (int k = 0; k < Cell::kGates; ++k) n[k] = numbers[k * width + unit];
+    if constexpr (Cell::kNumbers > Cell::kGates) n[Cell::kGates] = kept[unit];
     if constexpr (Cell::kStates == 2) before[1] = masked(mask, c[unit]);
     Cell::back(n, before, of_state);
-    for (int k = 0; k < kWritten; ++k) numbers[k * width + unit] = n[k];
-    for (int gate = 0; gate < Cell::kGates; ++gate) of_y[gate] = n[gate];
+    for (int k = 0; k < Cell::kGates; ++k) of_y[k] = numbers[k * width + unit] = n[k];
+    if constexpr (kGru) of_y[2] = kept[unit] = n[3];
   }
 };
 
 WD_FN void put_next_state(const CellArgs& args, std::int64_t b, int unit) {
   const CellShape& s = args.shape;
-  float* const to = args.next_state + b * s.states() * s.width + unit;
+  float* const to = args.next_state[b] + unit;
   to[0] = h_before(args, s.steps, b)[unit];
   if (s.kind == CellKind::kLstm) to[s.width] = c_before(args, s.steps, b)[unit];
 }

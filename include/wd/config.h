@@ -39,7 +39,9 @@ enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu, kEvalDeviceCuda };
 
 // policy.NAME.model: the network.
 struct ModelSettings {
-  // Settings of a registered network; empty for fully_connected, whose settings follow.
+  // Settings of a registered network; empty for fully_connected, whose settings follow. Of those, networks
+  // with memory of the library's own have fc_dims, before the memory, critic_dims, behind it, and activation
+  // and layer_norm.
   NetworkChoice network;
   std::vector<int> fc_dims = {256, 256};
   std::vector<int> critic_dims = {};  // of the critics of actions; empty: fc_dims
@@ -81,7 +83,8 @@ struct ModelSettings {
   // Whether embeddings of all things are read.
   bool pools() const { return input == kEntityInput && (pool != kNoPool || attention > 0); }
   // Whether a part of the network is made of fully connected layers: all of it, or what embeds things.
-  bool has_layers() const { return !network || pools(); }
+  bool has_layers() const { return !is_module() || pools(); }
+  bool is_module() const { return network && network->is_module(); }
   // Size of the state that an agent carries from one step to the next.
   int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
   // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.
@@ -90,6 +93,9 @@ struct ModelSettings {
     return sequence_length > 0 ? sequence_length : rollout_steps;
   }
 
+  // Makes this the kind of network (network_names()), with its own settings and layers. Throws UsageError for
+  // an unknown name.
+  void set_type(const std::string& type);
   // Describes the type first; selecting another type resets its settings to their defaults. What has no
   // effect is not described, and reset too: a configuration is what is printed of it.
   void describe(Fields& field);

@@ -19,7 +19,7 @@
 // and in YAML:  policy: {tagger: {model: {type: mine, width: 128}}}
 //
 // A module with a state declares `int state_size() const` in its Settings, and overrides step() instead of
-// forward() (src/nets/gru.cpp is one).
+// forward(). The types mingru, gru and lstm are many times as fast as a module that does the same.
 //
 // With model.reads: [observation, image] the input has a part for each stream of the environment that is
 // named (StreamSpec in wd/spec.h), and one for agent_id; shape.parts has its shape too. A value or critic

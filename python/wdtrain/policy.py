@@ -87,42 +87,81 @@ class Standardized(nn.Module):
 
 
 class Recurrent(Network):
-    """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
+    """model: {type: mingru, gru or lstm}. With separate_value, the state is that of both networks, side by side."""
 
-    def __init__(self, weights, has_value, reader, values):
+    def __init__(self, weights, activation, reader, values, has_value):
         super().__init__()
         self.has_value, self.values = has_value, values
-        self.actor = _Gru(weights, "layers.", reader)
+        self.actor = _Memory(weights, "layers.", activation, reader)
         self.separate_value = _has_value_network(weights)
-        self.critic = _Gru(weights, "value_layers.", reader) if self.separate_value else self.actor
-        self.width = weights["layers.input.weight"].shape[0]
+        self.critic = _Memory(weights, "value_layers.", activation, reader) if self.separate_value else self.actor
+        self.state_size = self.actor.cell.state_size
 
     def latent(self, observation: Tensor) -> Tensor:
-        return observation[..., :0]  # no distribution reads it
+        return observation[..., :0]  # it hangs on the state
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
-        output, after = self.actor(observation, state[..., : self.width])
+        output, after = self.actor(observation, state[..., : self.state_size])
         if not self.has_value:
             output = self.values(output)
             return Output(output, output[..., 0], after)
         if not self.separate_value:
             return Output(output[..., :-1], output[..., -1], after)
-        value, critic_after = self.critic(observation, state[..., self.width :])
+        value, critic_after = self.critic(observation, state[..., self.state_size :])
         return Output(output, value.squeeze(-1), torch.cat([after, critic_after], -1))
 
 
-class _Gru(nn.Module):
-    def __init__(self, weights, prefix, reader):
+class _Memory(nn.Module):
+    def __init__(self, weights, prefix, activation, reader):
         super().__init__()
         self.reader = reader(prefix)
-        self.input = _linear(weights, prefix + "input.")
-        self.cell = _loaded(nn.GRUCell(self.input.out_features, self.input.out_features), weights, prefix + "cell.")
+        self.layers = _layers(weights, prefix + "input.", activation)
         self.head = _linear(weights, prefix + "head.")
+        self.width = self.head.in_features
+        rows, inputs = weights[prefix + "cell.weight_ih"].shape
+        self.cell = _CELLS[rows // self.width](inputs, self.width)
+        of_cell = {name: torch.as_tensor(weights[f"{prefix}cell.{name.split('.')[-1]}"]) for name in self.cell.state_dict()}
+        self.cell.load_state_dict(of_cell)
 
     def forward(self, observation: Tensor, state: Tensor):
-        rows = torch.tanh(self.input(self.reader(observation))).reshape(-1, self.input.out_features)
-        after = self.cell(rows, state.reshape(-1, self.input.out_features)).reshape(state.shape)
-        return self.head(after), after
+        rows = self.layers(self.reader(observation))
+        after = self.cell(rows.reshape(-1, rows.shape[-1]), state.reshape(-1, state.shape[-1])).reshape(state.shape)
+        return self.head(after[..., : self.width]), after
+
+
+class _Gru(nn.GRUCell):
+    def __init__(self, inputs, width):
+        super().__init__(inputs, width)
+        self.state_size = width
+
+
+class _MinGru(nn.Module):
+    """Feng et al. 2024, arXiv 2410.01201."""
+
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.weight_ih, self.bias_ih = nn.Parameter(torch.zeros(2 * width, inputs)), nn.Parameter(torch.zeros(2 * width))
+        self.state_size = width
+
+    def forward(self, rows: Tensor, state: Tensor) -> Tensor:
+        gate, candidate = nn.functional.linear(rows, self.weight_ih, self.bias_ih).chunk(2, -1)
+        return state + gate.sigmoid() * (candidate - state)
+
+
+class _Lstm(nn.Module):
+    """The state is h, then c."""
+
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.cell = nn.LSTMCell(inputs, width)
+        self.state_size = 2 * width
+
+    def forward(self, rows: Tensor, state: Tensor) -> Tensor:
+        h, c = state.chunk(2, -1)
+        return torch.cat(self.cell(rows, (h, c)), -1)
+
+
+_CELLS = {2: _MinGru, 3: _Gru, 4: _Lstm}  # by their gates
 
 
 class Policy(nn.Module):
@@ -285,13 +324,13 @@ def _in_plain_values(weights):
 
 def _network(weights, metadata, name):
     model, reader = metadata["model"], functools.partial(_reader, weights, metadata, Inputs(metadata, name))
-    if model == "gru":
-        return Recurrent(weights, metadata["distribution"] != "greedy", reader, _values(metadata))
-    if model != "fully_connected":
+    if model not in ("fully_connected", "mingru", "gru", "lstm"):
         raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
-    activation = metadata["activation"]
+    activation = metadata.get("activation", "tanh") if model == "gru" else metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
+    if model != "fully_connected":
+        return Recurrent(weights, ACTIVATIONS[activation], reader, _values(metadata), metadata["distribution"] != "greedy")
     if any(part.startswith("critics.") for part in weights):
         return _off_policy_actor(weights, metadata, ACTIVATIONS[activation], reader)
     separate_value = _has_value_network(weights) or "critic_reads" in metadata

@@ -161,9 +161,11 @@ class Part(nn.Module):
 
 
 def side_by_side(weights, inputs):
-    """The weights with one first layer of each network, which has the columns of all that it reads."""
+    """The weights with one first layer of each network, which has the columns of all that it reads, and the number 0."""
+    weights = {re.sub(r"layers\.input\.(?!\d)", "layers.input.0.", key): tensor for key, tensor in weights.items()}
     joined = dict(weights)
-    for prefix in sorted({key[: found.end() - 2] for key in weights if (found := re.match(r"(critics\.\d+\.|value_)?layers\.0\.", key))}):
+    first_layer = r"(critics\.\d+\.|value_)?layers\.(input\.)?0\."
+    for prefix in sorted({key[: found.end() - 2] for key in weights if (found := re.match(first_layer, key))}):
         further = [joined.pop(f"{prefix}0.{name}.weight") for name in inputs.names if f"{prefix}0.{name}.weight" in joined]
         if not further:
             continue

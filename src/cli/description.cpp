@@ -47,7 +47,7 @@ std::vector<FieldInfo> settings_of(const ConfigSources& sources) {
       Config config = setup.config;
       for (PolicySettings& policy : config.policies) {
         policy.algorithm = AlgorithmChoice::named(algorithm);
-        policy.model.network = network_settings(network);
+        policy.model.set_type(network);
       }
       merge(list_settings(config, setup.describe()), fields);
     }

@@ -122,7 +122,7 @@ void MatchOptions::add_to(Arguments& arguments) {
   arguments.option("--pretrained", pretrained, "ENV", "policies of this environment that come with wd");
   arguments.repeatable(
       "--policy", policies_, "NAME=PLAYER",
-      "who plays a role, or for a policy: self, average (of the policy's weights), random, scripted, a run, "
+      "who plays a role, or for a policy: self, average (of its weights), random, scripted, a run, "
       "a checkpoint; may be repeated");
   add_how(arguments);
 }

@@ -103,9 +103,8 @@ std::span<const Exclusion> exclusions() {
           "take IPPO"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
-      Exclusion(kModule, {kGsde},
-                "distribution: gsde needs the last hidden layer, which only fully_connected tells",
-                "take it, or distribution: gaussian"),
+      Exclusion(kModule, {kGsde}, "distribution: gsde needs the last hidden layer, which no module tells",
+                "take another type, or distribution: gaussian"),
       Exclusion(kNoHiddenLayer, {kGsde}, "distribution: gsde needs a hidden layer",
                 "add one, or take distribution: gaussian"),
       Exclusion(kDueling, {kNoValuesOfChoices}, kNoValues, "take false"),
@@ -155,6 +154,8 @@ std::span<const Exclusion> exclusions() {
                 "set trainer.observations to rows, or model.input to entities"),
       Exclusion(kKeptActivations, {kModule}, "the activations of a module cannot be kept (model.type)",
                 "take false"),
+      Exclusion(kKeptActivations, {kState, kNoModule},
+                "the activations of a network with a state cannot be kept (model.type)", "take false"),
       Exclusion(kState, {kReplay}, "{algorithm} draws transitions one by one, and the network has a state",
                 "take a model.type without one, as fully_connected"),
       Exclusion(kPreempts, {kReplay, kLearns}, "the replay memory of policy.{policy} needs whole rollouts",
@@ -214,8 +215,8 @@ void add_model(Usage& usage, const ModelSettings& model) {
   const auto add = [&](Use use, bool is) { usage.uses.add(use, is); };
   usage.words["reads"] = "[" + join(model.reads) + "]";
   usage.words["critic_reads"] = "[" + join(model.critic_reads) + "]";
-  add(Use::kModule, static_cast<bool>(model.network));
-  add(Use::kNoModule, !model.network);
+  add(Use::kModule, model.is_module());
+  add(Use::kNoModule, !model.is_module());
   add(Use::kStreams, model.reads.size() > 1);
   add(Use::kCriticReads, !model.critic_reads.empty());
   add(Use::kState, model.state_size() > 0);

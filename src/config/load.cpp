@@ -351,7 +351,7 @@ class Loader {
       add(describe_of(policy), "policy.NAME.");
     }
     for (const std::string& name : network_names()) {
-      policy.model.network = network_settings(name);
+      policy.model.set_type(name);
       add(describe_of(policy.model), "policy.NAME.model.");
     }
     return paths_;

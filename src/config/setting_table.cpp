@@ -86,7 +86,7 @@ std::vector<FieldInfo> general_settings() {
     if (section.path != "policy.NAME.model") continue;
     for (const std::string& name : network_names()) {
       ModelSettings model;
-      model.network = network_settings(name);
+      model.set_type(name);
       for (const FieldInfo& field : fields_of(model)) add(field, section.path);
     }
   }

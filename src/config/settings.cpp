@@ -39,9 +39,16 @@ bool NetworkChoice::operator==(const NetworkChoice& other) const {
          std::ranges::equal(fields_of(*this), fields_of(other), same);
 }
 
+void ModelSettings::set_type(const std::string& type) {
+  network = network_settings(type);
+  const bool remembers = network && !is_module();
+  activation = remembers ? kTanh : ModelSettings().activation;
+  fc_dims = remembers ? std::vector<int>{} : ModelSettings().fc_dims;
+}
+
 void ModelSettings::describe(Fields& field) {
   std::string type = network ? network->name() : network_names().front();
-  if (choose(field, "type", type, network_names(), "kind of network")) network = network_settings(type);
+  if (choose(field, "type", type, network_names(), "kind of network")) set_type(type);
   field("separate_value", separate_value, "the value has a network of its own");
   describe_input(field);
   field("dueling", dueling,
@@ -66,10 +73,15 @@ void ModelSettings::describe(Fields& field) {
       field("sequence_length", sequence_length, {0, 1e6},
             "steps through which gradients flow back in time; divides the "
             "rollout's steps; 0: the whole rollout");
-  } else {
-    field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
+  }
+  if (!is_module()) {
+    field(
+        "fc_dims", fc_dims, {1, 65'536},
+        "width of each hidden layer; of mingru, gru and lstm, of each in front of the one that is as wide as "
+        "the memory");
     field("critic_dims", critic_dims, {1, 65'536},
-          "the same for the critics of DDPG, TD3 and SAC; empty: fc_dims");
+          "the same for the critics of DDPG, TD3 and SAC; empty: fc_dims. Of mingru, gru and lstm, of each "
+          "behind the memory, in critics of continuous actions; empty: one that is as wide");
   }
   describe_layers(field);
   field.choice("distribution", distribution, kContinuousDistributionNames,
@@ -120,7 +132,7 @@ void ModelSettings::forget_unused() {
     std::tie(nearest, half_distance, pool, attention) =
         std::tie(unused.nearest, unused.half_distance, unused.pool, unused.attention);
   if (!pools()) embedding = unused.embedding;
-  if (network) std::tie(fc_dims, critic_dims) = std::tie(unused.fc_dims, unused.critic_dims);
+  if (is_module()) std::tie(fc_dims, critic_dims) = std::tie(unused.fc_dims, unused.critic_dims);
   if (!has_layers()) std::tie(activation, layer_norm) = std::tie(unused.activation, unused.layer_norm);
   if (state_size() == 0) sequence_length = unused.sequence_length;
   if (distribution != kGsdeActions) noise_every = unused.noise_every;

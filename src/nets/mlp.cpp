@@ -351,10 +351,10 @@ void Mlp::collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) 
   sum(kSlotParts, memory.slot_parts, 1, memory.slots);
 }
 
-void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {
+void add_columns(Rows<const float> x, std::int64_t n, std::int64_t columns, float* sum) {
   with_vectors([&](auto) {
     for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+      for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i][j];
   });
 }
 

@@ -10,6 +10,7 @@
 #include "src/nets/activation.h"
 #include "src/nets/linear.h"
 #include "src/nets/table_layer.h"
+#include "wd/kernels/rows.h"
 #include "wd/network.h"
 
 namespace wd {
@@ -284,7 +285,7 @@ class MlpGpu final : public Mlp {
   std::unique_ptr<GpuLinear> linear_;
 };
 
-// sum[columns] += the rows of x[n, columns], in order. On the CPU.
-void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum);
+// sum[columns] += the first n rows of x, in order. On the CPU.
+void add_columns(Rows<const float> x, std::int64_t n, std::int64_t columns, float* sum);
 
 }  // namespace wd

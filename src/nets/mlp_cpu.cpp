@@ -109,7 +109,7 @@ void MlpCpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
     const ConstMatrix x = matrix(memory.hidden[l - 1]);
     if (gradient != nullptr) {
       add_weight_gradient(grad, n, x, gradient->layers[l].weight, multiplies_bf16(l));
-      add_columns(grad, n, out, gradient->layers[l].bias.mutable_data_ptr<float>());
+      add_columns({grad, out}, n, out, gradient->layers[l].bias.mutable_data_ptr<float>());
     }
     auto* const below = memory.hidden_grad[l - 1].mutable_data_ptr<float>();
     input_gradient(grad, n, weight, memory.hidden_grad[l - 1], multiplies_bf16(l));
@@ -141,7 +141,7 @@ void MlpCpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
       const at::Tensor& x = k == 0 && memory.input.defined() ? memory.input : input.parts[k];
       add_weight_gradient(of_part, rows, matrix(x), k == 0 ? sums.weight : sums.further[k - 1], bfloat16);
       if (k == 0)
-        add_columns(grad.const_data_ptr<float>(), n, sums.weight.size(0),
+        add_columns({grad.const_data_ptr<float>(), sums.weight.size(0)}, n, sums.weight.size(0),
                     sums.bias.mutable_data_ptr<float>());
     }
     if (k < part_grads.size() && part_grads[k].defined())

@@ -12,6 +12,7 @@
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
 #include "src/nets/per_choice.h"
+#include "src/nets/recurrent.h"
 #include "src/nets/standardized.h"
 #include "src/nets/usage.h"
 #include "src/nets/values.h"
@@ -30,10 +31,33 @@ std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSetting
   return std::make_unique<MlpCpu>(shape, layout, device);
 }
 
+// What is read late makes another row of every step, which needs a layer of its own behind the memory.
+std::unique_ptr<Network> make_recurrent(const PolicyLayout& layout, const ModelSettings& model,
+                                        const std::vector<InputPart>& parts, int outputs, Device device,
+                                        Precision precision) {
+  const auto& settings = static_cast<const RecurrentSettings&>(*model.network.operator->());
+  const CellShape cell = settings.cell();
+  const auto late = std::ranges::find_if(parts, &InputPart::late);
+  ModelSettings before = model, behind;
+  before.fc_dims.push_back(cell.width);
+  std::vector<InputPart> read = {{"memory", cell.width}};
+  read.insert(read.end(), late, parts.end());
+  behind.fc_dims = late == parts.end()         ? std::vector<int>()
+                   : model.critic_dims.empty() ? std::vector<int>{cell.width}
+                                               : model.critic_dims;
+  behind.activation = model.activation;
+  return std::make_unique<RecurrentNetwork>(
+      settings, make_mlp(layout, before, {parts.begin(), late}, cell.gates() * cell.width, device, precision),
+      static_cast<std::size_t>(late - parts.begin()),
+      make_mlp(layout, behind, read, outputs, device, precision), layout.num_agents, device,
+      precision == kTf32);
+}
+
 std::unique_ptr<Network> make_plain(const PolicyLayout& layout, const ModelSettings& model,
                                     const std::vector<InputPart>& parts, int outputs, Device device,
                                     Precision precision) {
   if (!model.network) return make_mlp(layout, model, parts, outputs, device, precision);
+  if (!model.is_module()) return make_recurrent(layout, model, parts, outputs, device, precision);
   return std::make_unique<ModuleNetwork>(*model.network.operator->(), layout,
                                          ModuleShape{parts.front().size, outputs, parts, layout.num_agents},
                                          device);
@@ -57,7 +81,7 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
   const int columns = parts[0].size;
   if (standardizes) parts[0] = StandardizedNetwork::part(columns);
   parts[0].rounded =
-      entities && !standardizes && precision == kBf16 && !model.network && !EntitiesNetwork::pools(model);
+      entities && !standardizes && precision == kBf16 && !model.is_module() && !EntitiesNetwork::pools(model);
   std::unique_ptr<Network> network = make_plain(layout, model, parts, outputs, device, precision);
   if (standardizes)
     network = std::make_unique<StandardizedNetwork>(std::move(network), columns, input_norm, device);
@@ -152,9 +176,10 @@ std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSet
                                       const at::Tensor& input_norm) {
   const ActionSpace& actions = layout.action_space;
   ModelSettings own = model;
-  if (!model.critic_dims.empty()) own.fc_dims = model.critic_dims;
+  if (!model.network && !model.critic_dims.empty()) own.fc_dims = model.critic_dims;
   std::vector<InputPart> parts = input_parts(layout, model.read_by(true));
-  if (actions.is_continuous()) parts.push_back({"action", actions.components()});
+  if (actions.is_continuous())
+    parts.push_back({.name = "action", .size = actions.components(), .late = true});
   const int outputs = actions.is_continuous() ? shape.quantiles : actions.choices();
   return std::vector<MakeNetwork>(static_cast<std::size_t>(shape.count),
                                   network_maker(layout, own, parts, outputs, device, precision, input_norm));

@@ -488,8 +488,7 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   if (self.device.is_cuda()) {
     sum.addmv_(log_std_grad.narrow(0, 0, n).t(), lane.ones().narrow(0, 0, n));
   } else {
-    add_columns(log_std_grad.const_data_ptr<float>(), n, self.layout.components,
-                sum.mutable_data_ptr<float>());
+    add_columns(rows_of<const float>(log_std_grad), n, self.layout.components, sum.mutable_data_ptr<float>());
   }
 }
 

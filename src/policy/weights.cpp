@@ -45,7 +45,7 @@ std::vector<NamedTensor> read_weights(const Policy& policy, const std::filesyste
 // A file that says with which activation it was trained, as those of trainings and of wdtrain-convert do, is
 // not for a network with another one: the shapes are the same, the actions are not.
 void check_activation(const Policy& policy, const std::filesystem::path& path) {
-  if (policy.model_settings().network) return;  // computes what its type says
+  if (policy.model_settings().is_module()) return;  // computes what its type says
   const TensorMetadata metadata = SafetensorsReader(path).metadata();
   const auto trained = metadata.find("activation");
   const std::string own = kActivationNames[policy.model_settings().activation];

@@ -140,7 +140,7 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
   metadata["model"] = model.network ? model.network->name() : "fully_connected";
   metadata["state_size"] = std::to_string(model.state_size());
   metadata["action_mask"] = role->action_mask ? "true" : "false";
-  if (!model.network) {
+  if (!model.is_module()) {
     metadata["fc_dims"] = join(model.fc_dims, ",");
     metadata["activation"] = kActivationNames[model.activation];
   }

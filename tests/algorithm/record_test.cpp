@@ -68,14 +68,21 @@ std::vector<Case> cases() {
   a2c_gsde.settings.model.distribution = kGsdeActions;
   Case a2c_gsde_bf16{"a2c_bf16_gsde", box, false, a2c_gsde.settings, kBf16};
   a2c_gsde_bf16.settings.model.fc_dims = {24, 20, 12};
-  const auto with_gru = [](PolicySettings settings, int sequence_length) {
-    settings.model.network = network_settings("gru");
+  const auto with_memory = [](PolicySettings settings, const char* type, int sequence_length) {
+    settings.model.set_type(type);
     settings.model.sequence_length = sequence_length;
     return settings;
   };
-  Case a2c_gru{"a2c_gru", heads, true, with_gru(a2c.settings, 0)};
-  Case ppo_gru{"ppo_gru_short_sequences", box, false, with_gru(ppo_box.settings, 4)};
+  Case a2c_gru{"a2c_gru", heads, true, with_memory(a2c.settings, "gru", 0)};
+  Case ppo_gru{"ppo_gru_short_sequences", box, false, with_memory(ppo_box.settings, "gru", 4)};
   ppo_gru.settings.algorithm.as<PpoSettings>().num_minibatches = 3;
+  Case a2c_mingru{"a2c_mingru", heads, true, with_memory(a2c.settings, "mingru", 0)};
+  Case ppo_mingru{"ppo_mingru_short_sequences", box, false, with_memory(ppo_box.settings, "mingru", 4)};
+  Case ppo_lstm{"ppo_lstm_short_sequences", box, false, with_memory(ppo_box.settings, "lstm", 4)};
+  Case a2c_lstm{"a2c_lstm_of_layers", heads, true, with_memory(a2c.settings, "lstm", 0)};
+  a2c_lstm.settings.model.fc_dims = {16, 8};
+  a2c_lstm.settings.model.activation = kRelu;
+  a2c_lstm.settings.model.layer_norm = true;
   // Of 12 steps of 7 replicas x 3 agents, 5; of 3 sequences of 4 steps, 2.
   Case ppo_share{"ppo_share", heads, true, ppo.settings};
   ppo_share.settings.algorithm.as<PpoSettings>().max_rows = 125;
@@ -111,7 +118,7 @@ std::vector<Case> cases() {
   values_box.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
   values_box.settings.algorithm.as<OnPolicySettings>().normalize_advantage = true;
   values_box.settings.algorithm.as<PpoSettings>().vf_clip_param = 0.1;
-  Case values_gru{"a2c_normalized_value_gru", heads, true, with_gru(values.settings, 0)};
+  Case values_gru{"a2c_normalized_value_gru", heads, true, with_memory(values.settings, "gru", 0)};
   Case rewards{"a2c_n_step_normalized_reward", box, false, a2c_steps.settings};
   rewards.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
   Case rewards_whole{"reinforce_normalized_reward", heads, false, reinforce.settings};
@@ -168,6 +175,10 @@ std::vector<Case> cases() {
           warpdrive,
           a2c_gru,
           ppo_gru,
+          a2c_mingru,
+          ppo_mingru,
+          ppo_lstm,
+          a2c_lstm,
           ppo_share,
           ppo_gru_share,
           a2c_share,

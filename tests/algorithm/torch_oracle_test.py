@@ -25,6 +25,8 @@ NAMES = [
     "a2c_gru",
     "a2c_gsde",
     "a2c_layer_norm",
+    "a2c_lstm_of_layers",
+    "a2c_mingru",
     "a2c_n_step_gaussian",
     "a2c_n_step_normalized_reward",
     "a2c_normalized_return",
@@ -44,6 +46,8 @@ NAMES = [
     "ppo_gru_short_sequences",
     "ppo_gsde",
     "ppo_layer_norm_gaussian",
+    "ppo_lstm_short_sequences",
+    "ppo_mingru_short_sequences",
     "ppo_normalized_reward_and_value",
     "ppo_normalized_value_gaussian",
     "ppo_share",
@@ -348,25 +352,53 @@ def parts_of(record, steps):
     return parts
 
 
-def unrolled(record, weights, prefix, states, restarted, observation):
-    """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network. `states` maps
-    steps to the states to use there; it must contain step 0."""
-    cell = torch.nn.GRUCell(weights[f"{prefix}cell.weight_ih"].shape[1], weights[f"{prefix}cell.weight_hh"].shape[1], dtype=torch.double)
+class MinGru(torch.nn.Module):
+    """Feng et al. 2024, arXiv 2410.01201, section 3.1: the gate and the candidate depend on the input alone."""
+
+    def __init__(self, inputs, size, dtype):
+        super().__init__()
+        self.weight_ih = torch.nn.Parameter(torch.empty(2 * size, inputs, dtype=dtype))
+        self.bias_ih = torch.nn.Parameter(torch.empty(2 * size, dtype=dtype))
+
+    def forward(self, x, state):
+        gate, candidate = torch.nn.functional.linear(x, self.weight_ih, self.bias_ih).chunk(2, -1)
+        gate = torch.sigmoid(gate)
+        return (1 - gate) * state + gate * candidate
+
+
+CELLS = {2: MinGru, 3: torch.nn.GRUCell, 4: torch.nn.LSTMCell}  # by their gates
+
+
+def unrolled(record, weights, prefix, states, restarted, parts):
+    """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network, an LSTM's with h before c. `states`
+    maps steps to the states to use there; it must contain step 0. parts: what is read, by name."""
     own = {name.removeprefix(f"{prefix}cell."): tensor for name, tensor in weights.items() if name.startswith(f"{prefix}cell.")}
+    size = weights[f"{prefix}head.weight"].shape[1]
+    kind = CELLS[len(own["weight_ih"]) // size]
+    cell = kind(own["weight_ih"].shape[1], size, dtype=torch.double)
+    activation = torch.relu if record.activation == "relu" else torch.tanh
+    layers = [f"{prefix}input."] if f"{prefix}input.weight" in weights else [f"{prefix}input.{l}." for l in range(3)]
+    (first, x), *others = parts.items()
+    for layer in layers:
+        sums = x @ weights[f"{layer}weight"].T + weights[f"{layer}bias"]
+        for name, rows in others if layer == layers[0] else []:
+            sums = sums + rows @ weights[f"{layer}{name}.weight"].T
+        x = activation(normalized(sums, weights, layer.removesuffix(".")))
     state, outputs, through = None, [], []
-    for t in range(len(observation)):
+    for t in range(len(x)):
         state = states.get(t, state) * (restarted[t] == 0).unsqueeze(-1)
         through.append(state)
-        seen = torch.tanh(observation[t] @ weights[f"{prefix}input.weight"].T + weights[f"{prefix}input.bias"])
-        state = torch.func.functional_call(cell, own, (seen.flatten(0, 1), state.flatten(0, 1))).view(state.shape)
-        outputs.append(state @ weights[f"{prefix}head.weight"].T + weights[f"{prefix}head.bias"])
+        rows = state.flatten(0, 1)
+        after = torch.func.functional_call(cell, own, (x[t].flatten(0, 1), rows.chunk(2, -1) if kind is torch.nn.LSTMCell else rows))
+        state = (torch.cat(after, -1) if kind is torch.nn.LSTMCell else after).view(state.shape)
+        outputs.append(state[..., :size] @ weights[f"{prefix}head.weight"].T + weights[f"{prefix}head.bias"])
     return torch.stack(outputs), torch.stack([*through, state])
 
 
-def forward_gru(record, weights, states, steps):
+def forward_recurrent(record, weights, states, steps):
     """Logits or means, and values, of the first `steps` steps, starting from the given states."""
     parts, restarted = parts_of(record, slice(steps)), record["restarted"][:steps]
-    seen, by_critic = (torch.cat([parts[name] for name in names.split()], -1) for names in (record.reads, record.critic_reads))
+    seen, by_critic = ({name: parts[name] for name in names.split()} for names in (record.reads, record.critic_reads))
     half = {t: state.chunk(2, -1) if record.separate else (state, None) for t, state in states.items()}
     output, _ = unrolled(record, weights, "layers.", {t: own for t, (own, _) in half.items()}, restarted, seen)
     if not record.separate:
@@ -381,7 +413,7 @@ def forward(record, weights, parts, place=None):
     if record.recurrent:
         steps = record["reward"].shape[0]
         every = int(record.sequence_length) or steps
-        output, value = forward_gru(record, weights, {t: record["state"][t] for t in range(0, steps, every)}, steps)
+        output, value = forward_recurrent(record, weights, {t: record["state"][t] for t in range(0, steps, every)}, steps)
         return output.flatten(0, 2)[place], value.flatten()[place]
     if record.bf16:
         return forward_bf16(record, weights, parts["observation"])
@@ -557,18 +589,18 @@ def test_the_noise_of_a_rollout_is_one_linear_function_of_the_last_hidden_layer(
     assert (apart - noise).abs().max() > 0.1, "replicas share their noise"
 
 
-@pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences", "ppo_gru_share"])
+@pytest.mark.parametrize("name", ["a2c_gru", "a2c_mingru", "ppo_lstm_short_sequences", "ppo_gru_short_sequences", "ppo_gru_share"])
 def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
     """Values of all rows including the last observation, computed from the first state alone; the state is
     0 where an episode begins."""
     record = recordings[name]
     weights, steps = record.prefixed("before."), record["reward"].shape[0]
-    _, value = forward_gru(record, weights, {0: record["state"][0]}, steps + 1)
+    _, value = forward_recurrent(record, weights, {0: record["state"][0]}, steps + 1)
     torch.testing.assert_close(record["value"], value, **TOLERANCE)
     restarted = record["restarted"]
     assert 0.02 < restarted[1:].double().mean() < 0.5
     torch.testing.assert_close(restarted[1:, :, 0], record["reset_step"])
-    forgetful = forward_gru(record, weights, dict(enumerate(torch.zeros_like(record["state"][:-1]))), steps)[1]
+    forgetful = forward_recurrent(record, weights, dict(enumerate(torch.zeros_like(record["state"][:-1]))), steps)[1]
     assert (forgetful - value[:-1]).abs().max() > 1e-3, "nothing was remembered: the test shows less than it says"
 
 

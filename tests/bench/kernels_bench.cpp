@@ -460,17 +460,18 @@ void bench_cell(benchmark::State& state, Device device, CellKind kind) {
   const auto numbers = [&](std::int64_t count) {
     return arrays.own(at::randn({count}, arrays.there(at::kFloat)).mul_(0.1));
   };
-  CellArgs forward{.shape = shape, .rows = numbers(n * shape.numbers())};
-  arrays.moved_again(n * shape.numbers() * 4);
+  CellArgs forward{.shape = shape, .rows = {numbers(n * shape.gates()), gates}};
+  arrays.moved_again(n * shape.gates() * 4);
   CellBackwardArgs backward{.shape = shape, .rows = forward.rows};
   if (shape.has_products()) {
+    forward.kept = backward.kept = arrays.zeros(n);
     forward.weight = numbers(gates * shape.width);
     forward.bias = numbers(gates);
     forward.previous = arrays.zeros(n);
     forward.products = arrays.zeros(shape.sequences * gates);
     backward.weight = numbers(gates * shape.width);
   }
-  forward.state = arrays.zeros(units * shape.states());
+  forward.state = {arrays.zeros(units * shape.states()), shape.states() * shape.width};
   forward.restarted = arrays.flags(shape.rows(), 0.02);
   forward.output = arrays.zeros(n);
   backward.state = forward.state;

@@ -82,7 +82,7 @@ WRONG = {
     "parameter out of range": (["trace", "--env", "tag_continuous", "--set", "env.num_taggers=0", "--script", "x", "--out", "y"], "env.num_taggers = 0: must be in [1, 16384]"),
     "no file": (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
     "trace without a script": (["trace", "--env", "cartpole"], "trace needs --script FILE and --out FILE"),
-    "network": (["--env", "cartpole", "--set", "policy.shared.model.type=fully_conected"], 'must be one of fully_connected, gru; did you mean "fully_connected"?'),
+    "network": (["--env", "cartpole", "--set", "policy.shared.model.type=fully_conected"], 'must be one of fully_connected, mingru, gru, lstm; did you mean "fully_connected"?'),
     "bench mode": (["bench", "--env", "cartpole", "--mode", "trian"], 'did you mean "train"?'),
     "bench seconds": (["bench", "--env", "cartpole", "--seconds", "0"], "--seconds 0: must be in (0, 1e6]"),
     "eval without a run": (["eval"], "eval needs RUN, a run's folder"),

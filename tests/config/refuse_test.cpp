@@ -105,11 +105,10 @@ TEST_F(Refuse, PolicyMessages) {
        "a.yaml:2:41: policy.shared.model.distribution = gsde: the actions of tagger are choices, and it is "
        "for "
        "continuous ones: take gaussian"},
-      {"{shared: {model: {type: gru, layer_norm: true}}}",
-       "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
-       "dueling, quantiles, reads, critic_reads, normalize_input, width, sequence_length, init_method, "
-       "distribution, "
-       "initial_log_std, "
+      {"{shared: {model: {type: gru, layers: true}}}",
+       "a.yaml:2:38: policy.shared.model.layers: unknown key; known: type, separate_value, input, "
+       "dueling, quantiles, reads, critic_reads, normalize_input, width, sequence_length, fc_dims, "
+       "critic_dims, activation, layer_norm, init_method, distribution, initial_log_std, "
        "model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",
        "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "
@@ -118,8 +117,8 @@ TEST_F(Refuse, PolicyMessages) {
        "a.yaml:2:74: policy.shared.reuse_activations = true: needs an update of one step: an algorithm other "
        "than PPO, or num_epochs: 1 and num_minibatches: 1"},
       {"{shared: {algorithm: A2C, reuse_activations: true, model: {type: gru}}}",
-       "a.yaml:2:54: policy.shared.reuse_activations = true: the activations of a module cannot be kept "
-       "(model.type): take false"},
+       "a.yaml:2:54: policy.shared.reuse_activations = true: the activations of a network with a state "
+       "cannot be kept (model.type): take false"},
       {"{shared: {algorithm: PPO, num_minibatches: 1000, model: {type: gru}}}",
        "a.yaml:2:52: policy.shared.num_minibatches = 1000: must be at most 64: minibatches of a network "
        "with a "

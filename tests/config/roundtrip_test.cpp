@@ -266,10 +266,13 @@ TEST_F(RoundTrip, WhatHasNoEffectIsForgottenAndWhatHasIsPrinted) {
   EXPECT_EQ(printed.at(model + "activation"), "tanh");
   EXPECT_EQ(printed.at(model + "layer_norm"), "true");
   EXPECT_EQ(printed.at(model + "init_method"), "xavier");
-  const auto [plain, short_list] = load({"type=gru", "input=observation", "init_method=xavier"});
-  EXPECT_EQ(std::tuple(plain.activation, plain.init_method), std::tuple(kRelu, kXavier));
-  EXPECT_FALSE(short_list.contains(model + "activation"));
-  EXPECT_THROW(load({"type=gru", "input=observation", "activation=tanh"}), ConfigError);
+  const auto [plain, short_list] = load({"type=fully_connected", "init_method=xavier"});
+  EXPECT_EQ(plain.init_method, kXavier);
+  EXPECT_FALSE(short_list.contains(model + "sequence_length"));
+  EXPECT_THROW(load({"type=fully_connected", "width=3"}), ConfigError);
+  const auto [memory, of_memory] = load({"type=lstm"});
+  EXPECT_EQ(std::tuple(memory.activation, memory.fc_dims), std::tuple(kTanh, std::vector<int>()));
+  EXPECT_EQ(of_memory.at(model + "activation"), "tanh");
 }
 
 }  // namespace

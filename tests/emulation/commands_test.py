@@ -51,18 +51,18 @@ def test_two_workers_learn_what_one_learns(tmp_path, graphs):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
 
 
-def test_a_module_is_refused_with_the_reason(tmp_path):
-    done = wdtrain(*SMALL, "--total_steps", 320, "--run_dir", tmp_path / "run", "--set", "policy={shared: {model: {type: gru}}}")
+def test_a_memory_that_no_gpu_holds_is_refused_with_the_reason(tmp_path):
+    done = wdtrain(*SMALL, "--total_steps", 320, "--run_dir", tmp_path / "run", "--set", "policy={shared: {model: {type: gru, width: 513}}}")
     assert done.returncode == 2
-    assert "model.type = gru: LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu" in done.stderr
+    assert "model.type = gru: width = 513: a GPU holds at most 512 units: lower it, or take mingru" in done.stderr
 
 
 def test_a_training_on_the_cpu_is_evaluated_on_the_gpu(tmp_path):
     """Which cannot hold its network: so an evaluation was tried there."""
     settings = [word.replace("cuda", "cpu") if isinstance(word, str) else word for word in SMALL]
     done = wdtrain(*settings, "--total_steps", 320, "--set", "eval.every=2", "--set", "eval.device=cuda", "--run_dir", tmp_path / "run",
-                   "--set", "policy={shared: {model: {type: gru}}}")
-    assert done.returncode != 0 and "LibTorch cannot place a module on the emulated GPU" in done.stderr, done.stderr
+                   "--set", "policy={shared: {model: {type: gru, width: 513}}}")
+    assert done.returncode != 0 and "a GPU holds at most 512 units" in done.stderr, done.stderr
     assert (tmp_path / "run" / "checkpoints").exists()  # training had begun
 
 

@@ -217,8 +217,9 @@ class Draws:
         model, game, any_of_all = {}, self.game, not self.valid
         actor, box = algorithm in ACTORS, game.actions == BOX
         if self.chance(0.2) and (any_of_all or algorithm not in DRAWN):
-            model |= {"type": "gru", "width": self.of(1, 2, 7, 33)}
+            model |= {"type": self.of("mingru", "gru", "lstm"), "width": self.of(1, 2, 7, 33)}
             self.maybe(model, 0.5, sequence_length=[0, 1, 2, 4, 5])
+            self.maybe(model, 0.3, fc_dims=[[], [3], [8, 5]], activation=["relu", "tanh"], layer_norm=[True])
         else:
             model["fc_dims"] = self.dims()
             self.maybe(model, 0.3, activation=["relu", "tanh"], layer_norm=[True], init_method=["orthogonal", "xavier", "default"])
@@ -255,7 +256,7 @@ class Draws:
     def mend(self, policy):
         """Makes numbers fit each other that were drawn apart."""
         algorithm, model = policy["algorithm"], policy["model"]
-        recurs = model.get("type") == "gru"
+        recurs = "type" in model
         if algorithm in (*PPOS, "PQN"):
             policy["num_minibatches"] = min(policy.get("num_minibatches", 4), self.envs if recurs else self.envs * self.steps)
         if algorithm in (*REPLAYED, "PQN"):

@@ -48,16 +48,16 @@ CellResult run_cell(Memory memory, const CellData& data) {
   const CellShape& s = data.shape;
   const auto rows = static_cast<std::size_t>(s.rows()), width = static_cast<std::size_t>(s.width),
              units = static_cast<std::size_t>(s.sequences) * width, n = rows * width,
-             gates = static_cast<std::size_t>(s.gates()) * width,
-             numbers = static_cast<std::size_t>(s.numbers()) * width;
+             gates = static_cast<std::size_t>(s.gates()) * width, row = gates + 3;
   const Queue queue = memory.queue();
-  std::vector<float> filled(rows * numbers, 77.0f);
-  for (std::size_t row = 0; row < rows; ++row)
-    std::copy_n(data.input.begin() + static_cast<std::ptrdiff_t>(row * gates), gates,
-                filled.begin() + static_cast<std::ptrdiff_t>(row * numbers));
-  CellArgs forward{.shape = s, .rows = memory.put(filled)};
+  std::vector<float> filled(rows * row, 77.0f);
+  for (std::size_t k = 0; k < rows; ++k)
+    std::copy_n(data.input.begin() + static_cast<std::ptrdiff_t>(k * gates), gates,
+                filled.begin() + static_cast<std::ptrdiff_t>(k * row));
+  CellArgs forward{.shape = s, .rows = {memory.put(filled), static_cast<std::int64_t>(row)}};
   CellBackwardArgs backward{.shape = s, .rows = forward.rows, .weight = memory.put(data.weight)};
   if (s.has_products()) {
+    forward.kept = backward.kept = memory.template make<float>(n);
     float* const transposed = memory.template make<float>(data.weight.size());
     cell_weight(queue, {s, backward.weight, transposed});
     forward.weight = transposed;
@@ -65,14 +65,15 @@ CellResult run_cell(Memory memory, const CellData& data) {
     forward.previous = memory.template make<float>(n);
     forward.products = memory.template make<float>(static_cast<std::size_t>(s.sequences) * gates);
   }
-  forward.state = memory.put(data.state);
+  forward.state = {memory.put(data.state), s.states() * s.width};
   forward.restarted = memory.put(data.restarted);
   forward.output = memory.template make<float>(n);
-  forward.next_state = memory.template make<float>(units * static_cast<std::size_t>(s.states()));
+  forward.next_state = {memory.template make<float>(units * static_cast<std::size_t>(s.states())),
+                        s.states() * s.width};
   cell_forward(queue, forward);
   CellResult result{memory.get(forward.output, n), memory.get(forward.previous, s.has_products() ? n : 0),
-                    memory.get(forward.next_state, units * static_cast<std::size_t>(s.states())),
-                    memory.get(forward.rows, rows * numbers)};
+                    memory.get(forward.next_state.pointer, units * static_cast<std::size_t>(s.states())),
+                    memory.get(forward.rows.pointer, rows * row)};
 
   backward.state = forward.state;
   backward.restarted = forward.restarted;
@@ -80,14 +81,16 @@ CellResult run_cell(Memory memory, const CellData& data) {
   backward.output_grad = memory.put(data.output_grad);
   backward.state_grad = memory.template make<float>(units * static_cast<std::size_t>(s.states()));
   cell_backward(queue, backward);
-  const std::vector<float> found = memory.get(backward.rows, rows * numbers);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto from = found.begin() + static_cast<std::ptrdiff_t>(row * numbers);
+  const std::vector<float> found = memory.get(backward.rows.pointer, rows * row),
+                           kept = memory.get(backward.kept, s.has_products() ? n : 0);
+  for (std::size_t k = 0; k < rows; ++k) {
+    const auto from = found.begin() + static_cast<std::ptrdiff_t>(k * row);
+    EXPECT_EQ(from[static_cast<std::ptrdiff_t>(gates)], 77.0f) << "behind row " << k;
     result.product_grad.insert(result.product_grad.end(), from, from + static_cast<std::ptrdiff_t>(gates));
     result.input_grad.insert(result.input_grad.end(), from, from + static_cast<std::ptrdiff_t>(gates));
     if (s.kind == CellKind::kGru)
-      std::copy_n(from + static_cast<std::ptrdiff_t>(gates), width,
-                  result.input_grad.end() - static_cast<std::ptrdiff_t>(width));
+      std::copy_n(kept.begin() + static_cast<std::ptrdiff_t>(k * width), width,
+                  result.product_grad.end() - static_cast<std::ptrdiff_t>(width));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "src/rollout/minibatches.h"
+#include "tests/stepped_gru.h"
 #include "tests/support.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
@@ -79,8 +80,8 @@ Spec spec_of(ActionSpace action) {
 
 ModelSettings model_of(const char* type, bool separate_value) {
   ModelSettings model;
-  model.network = network_settings(type);
-  model.fc_dims = {16};
+  model.set_type(type);
+  if (!model.network) model.fc_dims = {16};
   model.activation = kTanh;
   model.separate_value = separate_value;
   model.init_method = kTorchDefault;
@@ -178,6 +179,31 @@ TEST(Policies, RefuseBuffersThatDoNotFit) {
       [&] { Policy(other.policies()[0], setup.config.policies[0].model, 0, 1, 64, {}); },
       testing::ThrowsMessage<UsageError>(HasSubstr("a state of 64 numbers, but the trajectory has room "
                                                    "for 0; make both from the same settings")));
+}
+
+// Two updates from sequences, of the same weights.
+TEST(Module, WithAStateLearnsWhatTheNativeNetworkLearns) {
+  std::map<std::string, at::Tensor> first, learned;
+  for (const char* const type : {"stepped_gru", "gru"}) {
+    const Experiment setup =
+        make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=48",
+                                concat("policy={shared: {algorithm: A2C, model: {type: ", type,
+                                       ", width: 8, sequence_length: 6, separate_value: true}}}")});
+    Trainer trainer(setup.config, *setup.environment, {});
+    Policy& policy = trainer.policies()[0];
+    for (const NamedTensor& named : policy.named_parameters()) {
+      if (first.contains(named.name)) named.tensor.copy_(first.at(named.name));
+      first[named.name] = named.tensor.clone();
+    }
+    policy.refresh_shadow();
+    for (int k = 0; k < 2; ++k) trainer.iterate();
+    for (const NamedTensor& named : policy.named_parameters()) {
+      const auto [other, is_new] = learned.try_emplace(named.name, named.tensor.clone());
+      EXPECT_TRUE(is_new || at::allclose(other->second, named.tensor, 1e-4, 1e-6)) << named.name;
+      EXPECT_FALSE(at::allclose(first.at(named.name), named.tensor, 1e-4, 1e-6)) << named.name;
+    }
+  }
+  EXPECT_EQ(learned.size(), 2u * 8u);
 }
 
 std::string refusal(const char* type) {

@@ -65,7 +65,7 @@ TEST(PerChoice, AreRefusedWhereTheyCannotBe) {
               HasSubstr("trainer.observations = table: input: choices reads rows"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.normalize_input = true; }),
               HasSubstr("model.normalize_input = true: columns that describe choices"));
-  EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.network = network_settings("gru"); }),
+  EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.set_type("gru"); }),
               HasSubstr("model.type = gru: has a state, and with input: choices no network has one"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.quantiles = 2; }),
               HasSubstr("model.quantiles = 2: input: choices computes values one by one: take 1"));

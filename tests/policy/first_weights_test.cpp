@@ -109,7 +109,7 @@ TEST(FirstWeights, XavierAndTorchsOwnAreUniform) {
   }
 }
 
-// A gru's output layer starts as that of a perceptron; the layers before it as torch draws them.
+// The output layer of a network with memory starts as that of a perceptron, and each gate is orthogonal.
 TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
   for (const bool apart : {false, true}) {
     for (const Weights& weights :
@@ -119,9 +119,16 @@ TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
       expect_orthogonal(head.narrow(0, 0, 5), 0.01, "choices");
       const at::Tensor value = apart ? weights.at("value_layers.head.weight") : head.narrow(0, 5, 1);
       expect_orthogonal(value, 1.0, "value");
-      EXPECT_GT(weights.at("layers.input.bias").abs().max().item<double>(), 0.05);
+      for (int gate = 0; gate < 3; ++gate)
+        for (const char* const of : {"layers.cell.weight_ih", "layers.cell.weight_hh"})
+          expect_orthogonal(weights.at(of).narrow(0, 16 * gate, 16), 1.0, of);
+      for (const char* const of : {"layers.input.bias", "layers.cell.bias_ih", "layers.cell.bias_hh"})
+        EXPECT_EQ(weights.at(of).abs().max().item<double>(), 0.0) << of;
     }
   }
+  const Weights lstm = first_weights("type: lstm, width: 16").front();
+  EXPECT_EQ(lstm.at("layers.cell.bias_hh").sum().item<double>(), 16.0);
+  EXPECT_EQ(lstm.at("layers.cell.bias_hh").narrow(0, 16, 16).min().item<double>(), 1.0);
 }
 
 // The scale and shift of layer normalization change nothing at first. The other weights are as without it.

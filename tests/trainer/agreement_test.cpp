@@ -207,10 +207,6 @@ TEST(Agreement, WhatOnlyConstructorsRefusedHasAPlace) {
                  {"trainer.observations=table", "policy={shared: {model: {normalize_input: true}}}"}),
       "--set: policy.shared.model.normalize_input = true: needs what a row of observations holds, and a "
       "table has no rows: set trainer.observations to rows, or model.input to entities");
-  EXPECT_EQ(
-      refusal_of("tag_continuous", {"trainer.observations=table", "policy={shared: {model: {type: gru}}}"}),
-      "--set: policy.shared.model.type = gru: reads rows of observations, and no table: set "
-      "trainer.observations to rows, or model.input to entities");
   EXPECT_EQ(refusal_of("cartpole", {"trainer.precision=tf32"}),
             "--set: trainer.precision = tf32: needs a GPU: a CPU computes in fp32 or bf16");
   EXPECT_THAT(refusal_of("pendulum", {"trainer.num_envs=4", "trainer.train_batch_size=4",

@@ -200,14 +200,20 @@ inline constexpr GraphCase kGraphCases[] = {
      "policy={tagger: {algorithm: A2C, model: {normalize_input: true}}, runner: {algorithm: PPO, "
      "normalize_value: "
      "true, model: {normalize_input: true, separate_value: true}}}"},
+    {"gru", "cartpole",
+     "policy={shared: {algorithm: PPO, num_minibatches: 2, model: {type: gru, width: 16}}}"},
+    {"lstm_sequences", "tag_gridworld",
+     "policy={tagger: {algorithm: PPO, num_minibatches: 4, model: {type: lstm, width: 12, sequence_length: 5, "
+     "separate_value: true}}, runner: {algorithm: A2C, model: {type: mingru, width: 20}}}",
+     "trainer.precision=bf16"},
     {"offline", "cartpole",
      "policy={shared: {algorithm: DQN, batch_size: 16, replay_ratio: 0.5, target_every: 120}}",
      "trainer.precision=fp32", true}};
 
 // Networks of LibTorch's, which the emulated GPU cannot place.
 inline constexpr GraphCase kModuleCases[] = {
-    {"gru", "cartpole",
-     "policy={shared: {algorithm: PPO, num_minibatches: 2, model: {type: gru, width: 16}}}"}};
+    {"module", "cartpole",
+     "policy={shared: {algorithm: PPO, num_minibatches: 2, model: {type: stepped_gru, width: 16}}}"}};
 
 inline GraphCase graph_case(std::string_view name) {
   return *std::ranges::find_if(kGraphCases, [&](const GraphCase& one) { return one.name == name; });

@@ -3,6 +3,7 @@
 #include "src/device/strict.h"
 #include "src/nets/timed_algorithms.h"
 #include "tests/kernels/cuda_memory.h"
+#include "tests/stepped_gru.h"
 #include "tests/trainer/graph_cases.h"
 
 namespace wd {

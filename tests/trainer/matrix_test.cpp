@@ -20,6 +20,7 @@
 #include "src/recorded/recording.h"
 #include "src/rollout/minibatches.h"
 #include "tests/game/saved_run.h"
+#include "tests/stepped_gru.h"
 #include "tests/support.h"
 #include "tests/trainer/held_bytes.h"
 #include "wd/error.h"
@@ -54,7 +55,7 @@ enum Dimension {
 // their means and deviations. `dueling`, `quantiles`: how values are computed. `kept`: the rollout keeps
 // activations for the update. `recorded`: what it learns from was played before.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
-    {{"flat", "one", "two", "gru"},
+    {{"flat", "one", "two", "gru", "mingru", "lstm"},
      {"whole", "short"},
      {"plain", "norm"},
      {"joint", "separate"},
@@ -123,7 +124,9 @@ AlgorithmChoice algorithm_of(std::string name) {
 // What a policy with this feature uses.
 Uses uses_of(int dimension, int index) {
   static const std::map<std::string, Uses> uses = {{"flat", {Use::kNoHiddenLayer}},
-                                                   {"gru", {Use::kModule, Use::kState}},
+                                                   {"gru", {Use::kState}},
+                                                   {"mingru", {Use::kState}},
+                                                   {"lstm", {Use::kState}},
                                                    {"separate", {Use::kSeparateValue}},
                                                    {"table", {Use::kTable}},
                                                    {"choice", {Use::kDiscrete}},
@@ -178,9 +181,9 @@ bool is_allowed(const Combination& features) {
   const auto lacks = [&](const char* setting) {
     return features[kAlgorithm] != kOpen && !has_setting(feature(features, kAlgorithm), setting);
   };
-  const bool recurs = is(kNetwork, "gru"), layers = features[kNetwork] != kOpen && !recurs;
+  const bool recurs = is(kNetwork, "gru") || is(kNetwork, "mingru") || is(kNetwork, "lstm"),
+             layers = features[kNetwork] != kOpen && !recurs;
   const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed") || is(kActions, "gsde");
-  if (recurs && is(kNorm, "norm") && !is(kInput, "pooled") && features[kInput] != kOpen) return false;
   if (layers && is(kSequences, "short")) return false;
   if (is(kUnits, "values") && lacks("normalize_value")) return false;
   if (is(kUnits, "rewards") && lacks("normalize_reward")) return false;
@@ -279,7 +282,9 @@ std::string policy_text(const Combination& features) {
   const std::map<std::string, std::string> networks = {{"flat", "fc_dims: []"},
                                                        {"one", "fc_dims: [13]"},
                                                        {"two", "fc_dims: [24, 10]"},
-                                                       {"gru", "type: gru, width: 9"}};
+                                                       {"gru", "type: gru, width: 9"},
+                                                       {"mingru", "type: mingru, width: 9, fc_dims: [7]"},
+                                                       {"lstm", "type: lstm, width: 9, activation: relu"}};
   std::string model = networks.at(feature(features, kNetwork));
   if (feature(features, kSequences) == "short") model += ", sequence_length: 5";
   if (feature(features, kNorm) == "norm") model += ", layer_norm: true";
@@ -646,7 +651,12 @@ TEST(MatrixTest, TheProgramRefusesModulesThatReadATable) {
   EXPECT_EQ(name_of(features),
             "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed_"
             "played");
-  EXPECT_THROW(make_setup("crowd", settings_of(features)), UsageError);
+  std::vector<std::string> settings = settings_of(features);
+  EXPECT_NO_THROW(make_setup("crowd", settings));
+  for (std::string& word : settings)
+    if (const auto found = word.find("type: gru"); found != std::string::npos)
+      word.replace(found, 9, "type: stepped_gru");
+  EXPECT_THROW(make_setup("crowd", settings), UsageError);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "src/trainer/train.h"
+#include "tests/stepped_gru.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
 
@@ -167,7 +168,8 @@ TEST_P(StrictTraining, FailsWhereTheLoopAllocates) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, StrictTraining,
                          testing::Values("policy={shared: {model: {type: fully_connected}}}",
-                                         "policy={shared: {model: {type: gru, width: 8}}}"));
+                                         "policy={shared: {model: {type: gru, width: 8}}}",
+                                         "policy={shared: {model: {type: stepped_gru, width: 8}}}"));
 
 }  // namespace
 }  // namespace wd

@@ -20,6 +20,7 @@ struct InputPart {
   std::vector<int> shape = {};  // of a stream's row (StreamSpec::shape); empty: [size]
   bool per_slot = false;
   bool rounded = false;  // stored in bfloat16, in rows that are padded to 16 bytes
+  bool late = false;     // of a network with memory of the library's own: read behind the memory
 
   // What agents observe. In bf16 it is rounded to bfloat16, and the other parts stay float32.
   static constexpr const char* kObservation = "observation";
@@ -47,6 +48,8 @@ class NetworkSettings {
   virtual void describe(Fields& field) = 0;
   // Size of the state that a row carries from one step to the next; 0: a row depends only on its observation.
   virtual int state_size() const = 0;
+  // Whether make() creates it; otherwise it is one of the library's own.
+  virtual bool is_module() const { return true; }
   // Creates a module with parameters drawn from torch's default generator.
   virtual std::shared_ptr<Module> make(const ModuleShape& shape) const = 0;
 };
