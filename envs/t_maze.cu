@@ -2,8 +2,8 @@
 //
 // Bakker, "Reinforcement learning with long short-term memory", 2001, as Ni et al. have it in "When do
 // transformers shine in RL?", 2023: the episode is just long enough for the way, places within the corridor
-// look alike, and lagging behind costs. What is added: a wrong turn costs as much as the right one pays, so
-// that nobody gets more than 0 on average without a memory (tests/envs/t_maze_oracle_test.py).
+// look alike, and lagging costs. What is added: ending elsewhere costs as much as the right side pays, so that
+// nobody gets more than 0 on average without a memory (tests/envs/t_maze_oracle_test.py).
 //
 //                        +----+
 //                        | 1  |
@@ -23,15 +23,18 @@ struct TMaze {
   struct Params {
     int corridor_length = 30, oracle_length = 0;
     float goal_reward = 1.0f, wrong_reward = -1.0f, lag_cost = 1.0f;
+    int lag = 0;
 
     void describe(auto&& field) {
       field("corridor_length", corridor_length, {1, 100'000}, "steps from the start to the junction");
       field("oracle_length", oracle_length, {0, 1000},
             "steps back from the start to the oracle, which tells where to turn; 0: the start tells it");
       field("goal_reward", goal_reward, {-1e6, 1e6}, "for ending on the right side");
-      field("wrong_reward", wrong_reward, {-1e6, 1e6}, "for ending on the wrong side");
+      field("wrong_reward", wrong_reward, {-1e6, 1e6}, "for ending anywhere else");
       field("lag_cost", lag_cost, {0.0, 1e6},
-            "of standing still in all steps; of it, a step behind schedule costs 1 / corridor_length");
+            "of lagging all the time: a step that lags costs this / corridor_length");
+      field.choice("lag", lag, {"step", "schedule"},
+                   "a step lags if it does not go forward, or if it ends behind schedule");
     }
     WD_FN int junction() const { return oracle_length + corridor_length; }
     WD_FN int steps() const { return corridor_length + 2 * oracle_length + 1; }
@@ -95,10 +98,10 @@ struct TMaze {
       s.x[0] = x, s.y[0] = y, s.age = age;
       if (age == p.steps()) {
         s.success = y == s.side ? 1 : 0;
-        out.reward(0) = y == 0 ? 0.0f : y == s.side ? p.goal_reward : p.wrong_reward;
+        out.reward(0) = y == s.side ? p.goal_reward : p.wrong_reward;
       } else {
-        out.reward(0) =
-            x < age - p.oracle_length ? -p.lag_cost / static_cast<float>(p.corridor_length) : 0.0f;
+        const bool lags = p.lag == 0 ? move != kForward && age > p.oracle_length : x < age - p.oracle_length;
+        out.reward(0) = lags ? -p.lag_cost / static_cast<float>(p.corridor_length) : 0.0f;
       }
     });
   }

@@ -17,7 +17,7 @@ MemoryChain::Params of(int memory_length, int num_bits) {
 }
 
 TEST(MemoryChain, OnlyTheLastStepIsPaid) {
-  for (const int answer : {0, 1}) {
+  for (const float answer : {0.0f, 1.0f}) {
     Replica replica(of(3, 1));
     replica.set<int>("context", {1});
     for (int t = 0; t < 3; ++t) {
@@ -26,7 +26,7 @@ TEST(MemoryChain, OnlyTheLastStepIsPaid) {
       EXPECT_FALSE(replica.terminated());
     }
     replica.step({{answer}});
-    EXPECT_EQ(replica.reward(0), answer == 1 ? 1.0f : -1.0f);
+    EXPECT_EQ(replica.reward(0), answer == 1.0f ? 1.0f : -1.0f);
     EXPECT_TRUE(replica.terminated());
     EXPECT_FALSE(replica.truncated());
   }

@@ -54,8 +54,8 @@ def record(env, length):
         context, query = np.array(context, np.int8), int(query)
         observations, actions, rewards, done = [seen], [], [], []
         while not (done and done[-1]):
-            right = len(actions) == length and episode % 2 == 0  # of the other episodes, half are right by chance
-            actions.append(int(context[query]) if right else int(rng.integers(2)))
+            last = len(actions) == length
+            actions.append(int(context[query] ^ (episode % 2)) if last else int(rng.integers(2)))  # right and wrong in turn
             seen, reward, ended = env.step(actions[-1])
             observations.append(seen), rewards.append(float(reward)), done.append(bool(ended))
         rows.append(dict(context=context, query=query, actions=np.array(actions, np.int8), rewards=rewards, done=done,
