@@ -32,7 +32,7 @@ CASES = {
     "shipped acrobot": ["--env", "acrobot", "--total_steps", "20480"],
     "shipped mountain_car": ["--env", "mountain_car", "--total_steps", "20480"],
     "shipped continuous_mountain_car": ["--env", "continuous_mountain_car", "--total_steps", "20480"],
-    "shipped memory_chain": ["--env", "memory_chain", "--total_steps", "12928"],
+    "shipped memory_chain": ["--env", "memory_chain", "--total_steps", "13440"],
     "shipped t_maze": ["--env", "t_maze", "--total_steps", "7936"],
     "shipped cartpole_memory": ["--config", "configs/cartpole_memory.yaml", "--total_steps", "4096"],
     "shipped simple_tag": ["--env", "simple_tag", "--total_steps", "40000"],
