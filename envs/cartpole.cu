@@ -13,6 +13,7 @@ struct Cartpole {
     double gravity = 9.8, masscart = 1.0, masspole = 0.1, length = 0.5, force_mag = 10.0, tau = 0.02;
     double theta_threshold_radians = 12.0 * 2.0 * wd::kPiDouble / 360.0, x_threshold = 2.4;
     int episode_length = 500;
+    bool velocities = true;
 
     void describe(auto&& field) {
       field("gravity", gravity, {0.0, 1e3}, "acceleration of free fall [m/s^2]");
@@ -25,6 +26,7 @@ struct Cartpole {
             "the episode ends beyond this angle [rad]");
       field("x_threshold", x_threshold, wd::above(0.0, 1e6), "the episode ends beyond this distance [m]");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
+      field("velocities", velocities, "observe velocities; without them, a policy needs a memory");
     }
   };
 
@@ -38,8 +40,10 @@ struct Cartpole {
   };
 
   static wd::Spec spec(const Params& p) {
+    using Parts = std::vector<wd::ObservationPart>;
     return {.roles = {{.name = "cart",
-                       .observation = {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}},
+                       .observation = p.velocities ? Parts{{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}}
+                                                   : Parts{{"x"}, {"theta"}},
                        .action = wd::ActionSpace::discrete({2}, {"push"})}},
             .time_limit = p.episode_length,
             .drawing = {.left = -p.x_threshold,
@@ -78,11 +82,12 @@ struct Cartpole {
     });
   }
 
-  WD_FN static void observe(auto& team, const Params&, const State& s, wd::Observations obs) {
+  WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     team.once([=] {
       obs(0, 0) = static_cast<float>(s.x[0]);
+      obs(0, p.velocities ? 2 : 1) = static_cast<float>(s.theta[0]);
+      if (!p.velocities) return;
       obs(0, 1) = static_cast<float>(s.x_dot[0]);
-      obs(0, 2) = static_cast<float>(s.theta[0]);
       obs(0, 3) = static_cast<float>(s.theta_dot[0]);
     });
   }

@@ -11,6 +11,7 @@ struct Pendulum {
     double gravity = 10.0, mass = 1.0, length = 1.0, dt = 0.05, max_speed = 8.0;
     float max_torque = 2.0f;
     int episode_length = 200;
+    bool velocities = true;
 
     void describe(auto&& field) {
       field("gravity", gravity, {0.0, 1e3}, "acceleration of free fall [m/s^2]");
@@ -20,6 +21,7 @@ struct Pendulum {
       field("max_speed", max_speed, wd::above(0.0, 1e3), "maximum angular speed [rad/s]");
       field("max_torque", max_torque, wd::above(0.0, 1e6), "maximum torque [N m]");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
+      field("velocities", velocities, "observe the angular speed; without it, a policy needs a memory");
     }
   };
 
@@ -31,8 +33,10 @@ struct Pendulum {
   };
 
   static wd::Spec spec(const Params& p) {
+    using Parts = std::vector<wd::ObservationPart>;
     return {.roles = {{.name = "pendulum",
-                       .observation = {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
+                       .observation = p.velocities ? Parts{{"cos_theta"}, {"sin_theta"}, {"theta_dot"}}
+                                                   : Parts{{"cos_theta"}, {"sin_theta"}},
                        .action = wd::ActionSpace::box(1, -p.max_torque, p.max_torque, {"torque"})}},
             .time_limit = p.episode_length,
             .drawing = {.left = -1.2 * p.length,
@@ -66,12 +70,12 @@ struct Pendulum {
     });
   }
 
-  WD_FN static void observe(auto& team, const Params&, const State& s, wd::Observations obs) {
+  WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     team.once([=] {
       const auto [sine, cosine] = wd::sincos(s.theta[0]);
       obs(0, 0) = static_cast<float>(cosine);
       obs(0, 1) = static_cast<float>(sine);
-      obs(0, 2) = static_cast<float>(s.theta_dot[0]);
+      if (p.velocities) obs(0, 2) = static_cast<float>(s.theta_dot[0]);
     });
   }
 };

@@ -22,9 +22,9 @@ from learn import rows  # noqa: E402
 LARGEST = 100_000  # bytes of a policy
 ROWS = {
     "acrobot": ("acrobot_ppo", 1), "cartpole": ("cartpole_ppo", 1), "continuous_mountain_car": ("continuous_mountain_car_ppo_gsde", 1),
-    "foraging": ("foraging", 1), "mountain_car": ("mountain_car_ppo", 3), "pendulum": ("pendulum_ppo", 3), "simple_adversary": ("simple_adversary", 1),
+    "foraging": ("foraging", 1), "memory_chain": ("memory_chain_pqn", 1), "mountain_car": ("mountain_car_ppo", 3), "pendulum": ("pendulum_ppo", 3), "simple_adversary": ("simple_adversary", 1),
     "simple_reference": ("simple_reference", 1), "simple_speaker_listener": ("simple_speaker_listener", 1),
-    "simple_spread": ("simple_spread_mappo", 1), "simple_tag": ("simple_tag", 1), "tag_continuous": ("tag_continuous", 1), "tag_gridworld": ("tag_gridworld", 1),
+    "simple_spread": ("simple_spread_mappo", 1), "simple_tag": ("simple_tag", 1), "t_maze": ("t_maze_ppo", 1), "tag_continuous": ("tag_continuous", 1), "tag_gridworld": ("tag_gridworld", 1),
 }  # fmt: skip
 
 

@@ -18,10 +18,10 @@ namespace wd {
 // clang-format off
 #define WD_USES(WD_USE)                                                                                     \
   /* The network of a policy. */                                                                            \
-  WD_USE(kModule, "model.type", "{type}", "a network that is not fully_connected")                          \
+  WD_USE(kModule, "model.type", "{type}", "a module of your own")                                           \
   WD_USE(kState, "model.type", "{type}", "a network with a state")                                          \
   WD_USE(kNoHiddenLayer, "model.fc_dims", "[]", "")                                                         \
-  WD_USE(kNoModule, "model.type", "fully_connected", "")                                                    \
+  WD_USE(kNoModule, "model.type", "no module of your own", "")                                              \
   WD_USE(kStreams, "model.reads", "{reads}", "more than the observation")                                   \
   WD_USE(kBytes, "model.reads", "{reads}", "a stream of uint8")                                             \
   WD_USE(kCriticReads, "model.critic_reads", "{critic_reads}", "not empty")                                 \

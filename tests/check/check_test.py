@@ -204,9 +204,9 @@ def test_without_a_fault_it_passes():
     assert output.count("ok ") >= 10
 
 
-@pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "foraging", "mountain_car", "pendulum", "simple_adversary",
+@pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "foraging", "memory_chain", "mountain_car", "pendulum", "simple_adversary",
                                  "simple_reference", "simple_speaker_listener", "simple_spread", "simple_tag",
-                                 "tag_continuous", "tag_gridworld"])
+                                 "t_maze", "tag_continuous", "tag_gridworld"])
 def test_our_environments_pass(env):
     code, output = check(os.environ["WDTRAIN"], "--env", env, "--seconds", "5")
     assert code == 0, output

@@ -7,8 +7,9 @@ from cli.program import output
 
 def test_the_list_names_every_environment():
     names = [line.split()[0] for line in output("envs").splitlines()[1:]]
-    assert sorted(names) == ["acrobot", "cartpole", "continuous_mountain_car", "foraging", "mountain_car", "pendulum", "simple_adversary",
-                             "simple_reference", "simple_speaker_listener", "simple_spread", "simple_tag", "tag_continuous", "tag_gridworld"]
+    assert sorted(names) == ["acrobot", "cartpole", "continuous_mountain_car", "foraging", "memory_chain", "mountain_car", "pendulum", "simple_adversary",
+                             "simple_reference", "simple_speaker_listener", "simple_spread", "simple_tag", "t_maze", "tag_continuous",
+                             "tag_gridworld"]
     assert [entry["name"] for entry in json.loads(output("envs", "--json"))] == names
 
 

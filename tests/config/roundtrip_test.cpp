@@ -216,11 +216,23 @@ class RoundTrip : public testing::Test {
 
 TEST_F(RoundTrip, APrintedConfigurationIsTheSameInAllFields) {
   // Two are there twice, since few games have continuous actions.
-  const std::vector<std::string> envs = {
-      "cartpole",      "acrobot",          "mountain_car",           "pendulum",
-      "simple_tag",    "tag_continuous",   "tag_gridworld",          "continuous_mountain_car",
-      "simple_spread", "simple_adversary", "simple_reference",       "simple_speaker_listener",
-      "foraging",      "pendulum",         "continuous_mountain_car"};
+  const std::vector<std::string> envs = {"cartpole",
+                                         "acrobot",
+                                         "mountain_car",
+                                         "pendulum",
+                                         "simple_tag",
+                                         "tag_continuous",
+                                         "tag_gridworld",
+                                         "continuous_mountain_car",
+                                         "simple_spread",
+                                         "simple_adversary",
+                                         "simple_reference",
+                                         "simple_speaker_listener",
+                                         "foraging",
+                                         "pendulum",
+                                         "continuous_mountain_car",
+                                         "memory_chain",
+                                         "t_maze"};
   std::map<std::string, int> seen;  // by algorithm, kind of network and so on
   for (int k = 0; k < kConfigurations && !HasFailure(); ++k) {
     Draw draw(static_cast<std::uint64_t>(k));

@@ -63,6 +63,12 @@ def test_parameters():
     check(*episode(balance(0.3), 2, total_mass=0.2 + 1.3, polemass_length=0.2 * 0.8, **settings), **settings)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_without_velocities_their_columns_are_left_out(seed):
+    start, actions, results = episode(balance(0.1), seed)
+    check(start, actions, [(results[0][[0, 2]]), *((result[0][[0, 2]], *result[1:]) for result in results[1:])], velocities=False)
+
+
 def test_starts_are_uniform():
     starts = [play("cartpole", {}, [], arguments=("--seed", str(seed)))["steps"][0]["state"] for seed in range(20)]
     states = np.array([[start[name][0] for name in FIELDS] for start in starts])

@@ -25,20 +25,30 @@ def spin(state, rng):
 @pytest.mark.parametrize("policy", [random_torque, swing_up, spin])
 @pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_gymnasium(policy, seed, gravity):
+    compare(policy, seed, gravity, velocities=True)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_without_velocities_their_column_is_left_out(seed):
+    compare(swing_up, seed, gravity=10.0, velocities=False)
+
+
+def compare(policy, seed, gravity, velocities):
     env = gymnasium.make("Pendulum-v1", g=gravity, disable_env_checker=True)
     first, _ = env.reset(seed=seed)
+    columns = slice(None) if velocities else slice(2)
     start, rng = env.unwrapped.state, np.random.default_rng(seed)
     actions, results = [], []
     for _ in range(200):
         actions.append(np.array([policy(env.unwrapped.state, rng)], dtype=np.float32))
         results.append(env.step(actions[-1]))
 
-    steps = play("pendulum", dict(gravity=gravity), [[action] for action in [*actions, actions[0]]],
+    steps = play("pendulum", dict(gravity=gravity, velocities=velocities), [[action] for action in [*actions, actions[0]]],
                  dict(theta=start[:1], theta_dot=start[1:]))["steps"]
     assert len(steps) == 201
-    np.testing.assert_allclose(steps[0]["observations"][0], first, atol=1e-6)
+    np.testing.assert_allclose(steps[0]["observations"][0], first[columns], atol=1e-6)
     for t, (step, (observation, reward, terminated, truncated, _)) in enumerate(zip(steps[1:], results), 1):
-        np.testing.assert_allclose(step["observations"][0], observation, atol=1e-4, err_msg=f"step {t}")
+        np.testing.assert_allclose(step["observations"][0], observation[columns], atol=1e-4, err_msg=f"step {t}")
         np.testing.assert_allclose(step["rewards"][0], reward, atol=1e-4, err_msg=f"step {t}")
         assert (bool(step["terminated"]), bool(step["truncated"])) == (terminated, truncated) == (False, t == 200)
 

@@ -23,6 +23,8 @@ GAMES = {
     "tag_continuous": Game(["tagger", "runner"], entities=True, table=True, team="num_taggers"),
     "simple_tag": Game(["adversary", "good_agent"], entities=True, team="num_adversaries"),
     "simple_spread": Game(["agent"], entities=True, streams=("state",), team="num_agents"),
+    "memory_chain": Game(["witness"]),
+    "t_maze": Game(["walker"]),
     "foraging": Game(["player"], streams=("state",), team="players"),
     "simple_speaker_listener": Game(["speaker", "listener"], streams=("state",)),
     "simple_reference": Game(["agent"], streams=("state",)),

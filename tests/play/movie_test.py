@@ -95,7 +95,8 @@ def test_an_mp4_has_all_episodes(ffmpeg, tag_run, tmp_path):
 
 
 @pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "tag_gridworld",
-                                 "simple_tag", "simple_spread", "foraging", "simple_adversary", "simple_reference", "simple_speaker_listener"])
+                                 "simple_tag", "simple_spread", "foraging", "simple_adversary", "simple_reference", "simple_speaker_listener", "memory_chain",
+                                 "t_maze"])
 def test_every_environment_can_be_filmed(ffmpeg, env, tmp_path):
     output("--env", env, "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run")
     output("play", "--run", tmp_path / "run", "--device", "cpu", "--max_steps", 5, "--out", tmp_path / "out.gif")

@@ -22,6 +22,7 @@ GAMES = {
     "tag_gridworld": [], "simple_tag": [], "simple_spread": [], "foraging": [],
     "simple_adversary": [], "simple_reference": [], "simple_speaker_listener": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
     "continuous_mountain_car": ["--set", "env.episode_length=60"],
+    "memory_chain": ["--set", "env.memory_length=10", "--num_envs", 8, "--train_batch_size", 352], "t_maze": [],
 }
 
 

@@ -14,7 +14,7 @@ from learn import rows
 SOURCE = pathlib.Path(os.environ["WD_SOURCE_DIR"])
 PRETRAINED = SOURCE / "configs/pretrained"
 NAMES = sorted(path.name for path in PRETRAINED.iterdir())
-QUICK = ["acrobot", "cartpole", "foraging", "mountain_car", "pendulum", "simple_speaker_listener", "simple_tag"]
+QUICK = ["acrobot", "cartpole", "foraging", "memory_chain", "mountain_car", "pendulum", "simple_speaker_listener", "simple_tag", "t_maze"]
 
 
 def test_every_game_has_them():

@@ -18,7 +18,7 @@ import sys
 from side_by_side import PRECISIONS, ROOT, peers_python, shown
 
 HERE = pathlib.Path(__file__).parent
-SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "foraging", "cartpole", "rltools_pendulum", "pendulum", "warpdrive_gpu"]
+SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "foraging", "cartpole", "rltools_pendulum", "pendulum", "memory", "warpdrive_gpu"]
 
 
 def run(script, arguments):

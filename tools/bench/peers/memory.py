@@ -1,0 +1,81 @@
+"""Compares PPO with a memory in cartpole without velocities with sb3-contrib's RecurrentPPO and with memorax (JAX); prints one JSON object to stdout.
+
+    .venv-peers/bin/python tools/bench/peers/memory.py [--pairs 3] [--seconds 10] [--only sb3] [--network lstm] [--replicas 32] [--steps 128]
+
+Environment steps per second of training, one thread on each side: 32 replicas in rollouts of 128 steps, 4 epochs of 4 minibatches, a network of
+64 units. memorax runs in .venv-memorax (setup.sh memorax), because its packages pin another Gymnasium.
+
+sb3: an LSTM layer of 64 for the actor and one for the critic between the observation and their last layers, with no other hidden layer. It learns
+from minibatches of padded sequences. memorax: a layer of 64 in front of the cell, as in ours, actor and critic apart.
+"""
+
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+
+from side_by_side import ROOT, Ours, Unavailable, comparison, parser, report, shown
+
+EPOCHS, MINIBATCHES, WIDTH = 4, 4, 64
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+
+
+class Served:
+    """memory_train.py in a process of its own, bound to one core, which measures only when asked."""
+
+    def __init__(self, python, peer, options):
+        if not pathlib.Path(python).exists():
+            raise Unavailable(f"{shown([python])} is not there: tools/bench/peers/setup.sh memorax installs it")
+        script = pathlib.Path(__file__).with_name("memory_train.py")
+        self.command = [python, script, peer, "--replicas", options.replicas, "--steps", options.steps]
+        core = max(os.sched_getaffinity(0))
+        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | ONE_THREAD | {"JAX_PLATFORMS": "cpu"}, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+        self.answer()  # after the compilation
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
+        return line
+
+    def speed(self, seconds):
+        print(seconds, file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def training(options, python, peer, network):
+    if options.device == "gpu":
+        raise Unavailable("one thread of a CPU is compared")
+    ours = Ours(options.device)
+    settings = ["env.velocities=false", "trainer.threads=1", f"policy={{shared: {{algorithm: PPO, num_epochs: {EPOCHS}, num_minibatches: {MINIBATCHES}, "
+                f"model: {{type: {network}, width: {WIDTH}, separate_value: true}}}}}}", "trainer.stop_return=none"]
+    served = Served(python, peer, options)
+    try:
+        return comparison(options, lambda: served.speed(options.seconds),
+                          lambda: ours.bench("train", "cartpole", options.seconds, options.replicas, options.replicas * options.steps, settings), ours,
+                          replicas=options.replicas, steps=options.steps, threads=1, network=network, peer_command=shown(served.command))
+    finally:
+        served.end()
+
+
+def main():
+    options = parser(__doc__.splitlines()[0])
+    options.add_argument("--network", default="gru", help="model.type of ours")
+    options.add_argument("--replicas", type=int, default=32)
+    options.add_argument("--steps", type=int, default=128)
+    options = options.parse_args()
+    memorax = ROOT / ".venv-memorax/bin/python"
+    peers = {"sb3 lstm": sys.executable, "memorax lstm": memorax, "memorax gru": memorax, "memorax mingru": memorax}
+    comparisons = {f"train, {peer}": functools.partial(training, options, python, peer, options.network) for peer, python in peers.items()}
+    report(options, "cartpole without velocities, PPO with a memory", "speed of training, one thread each",
+           ["sb3-contrib", "stable-baselines3", "gymnasium", "torch", "numpy"], comparisons)
+
+
+if __name__ == "__main__":
+    main()
