@@ -203,7 +203,7 @@ inline constexpr GraphCase kGraphCases[] = {
     {"gru", "cartpole",
      "policy={shared: {algorithm: PPO, num_minibatches: 2, model: {type: gru, width: 16}}}"},
     {"lstm_sequences", "tag_gridworld",
-     "policy={tagger: {algorithm: PPO, num_minibatches: 4, model: {type: lstm, width: 12, sequence_length: 5, "
+     "policy={tagger: {algorithm: PPO, num_minibatches: 4, model: {type: lstm, width: 12, sequence_length: 4, "
      "separate_value: true}}, runner: {algorithm: A2C, model: {type: mingru, width: 20}}}",
      "trainer.precision=bf16"},
     {"offline", "cartpole",
