@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace wd {
@@ -23,11 +24,14 @@ std::string join(const std::vector<Number>& numbers, std::string_view between = 
   return text;
 }
 
-// The items of both lists.
-template <typename T>
-std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
+// The items of all lists.
+template <typename T, typename... Lists>
+std::vector<T> joined(std::vector<T> items, const std::vector<T>& more, const Lists&... others) {
   items.insert(items.end(), more.begin(), more.end());
-  return items;
+  if constexpr (sizeof...(others) > 0)
+    return joined(std::move(items), others...);
+  else
+    return items;
 }
 
 inline bool contains(const std::vector<std::string>& words, std::string_view word) {

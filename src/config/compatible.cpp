@@ -155,8 +155,11 @@ std::span<const Exclusion> exclusions() {
                 "set trainer.observations to rows, or model.input to entities"),
       Exclusion(kKeptActivations, {kModule}, "the activations of a module cannot be kept (model.type)",
                 "take false"),
-      Exclusion(kState, {kReplay}, "{algorithm} draws transitions one by one, and the network has a state",
+      Exclusion(kState, {kTransitions},
+                "{algorithm} learns from transitions one by one, and the network has a state",
                 "take a model.type without one, as fully_connected"),
+      Exclusion(kBurnIn, {kNoState}, "leads to a state, and the network has none",
+                "take 0, or a model.type with one, as gru"),
       Exclusion(kPreempts, {kReplay, kLearns}, "the replay memory of policy.{policy} needs whole rollouts",
                 "set trainer.straggler_preempt: 0"),
       Exclusion(kNeedsRecordings, {kLearns, kPlayed}, "learns from recorded transitions",
@@ -218,7 +221,7 @@ void add_model(Usage& usage, const ModelSettings& model) {
   add(Use::kNoModule, !model.network);
   add(Use::kStreams, model.reads.size() > 1);
   add(Use::kCriticReads, !model.critic_reads.empty());
-  add(Use::kState, model.state_size() > 0);
+  add(model.state_size() > 0 ? Use::kState : Use::kNoState, true);
   add(Use::kNoHiddenLayer, !model.network && model.fc_dims.empty());
   add(Use::kObservation, model.input == kObservationInput);
   add(Use::kEntities, model.input == kEntityInput);
@@ -256,7 +259,10 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.words["algorithm"] = algorithm.name();
   add_output(usage, traits.output);
   usage.uses.add(Use::kMeans, traits.output != PolicyOutput::kDistribution && !traits.learns_quantiles);
+  usage.words["burn_in"] = std::to_string(traits.burn_in);
   usage.uses.add(Use::kReplay, traits.learns_from != LearnsFrom::kPlay);
+  usage.uses.add(Use::kTransitions, traits.learns_from != LearnsFrom::kPlay && !traits.windows);
+  usage.uses.add(Use::kBurnIn, traits.burn_in > 0);
   usage.uses.add(Use::kNeedsPlay, traits.learns_from == LearnsFrom::kPlay);
   usage.uses.add(Use::kNeedsRecordings, traits.learns_from == LearnsFrom::kRecordings);
   usage.uses.add(Use::kKeptActivations, traits.keeps_activations == kReuseYes);

@@ -121,7 +121,7 @@ void check_shares(const Config& config, int world_size) {
   for (const PolicySettings& policy : config.policies) {
     Usage usage;
     add_algorithm(usage, *policy.algorithm);
-    const std::int64_t batch = policy.algorithm->traits().replicas_unit;
+    const std::int64_t batch = policy.replicas_unit();
     if (policy.to_train && usage.uses.has({Use::kReplay}) && batch % world_size != 0)
       refuse("policy." + policy.name + ".batch_size", batch);
   }
