@@ -25,8 +25,8 @@ struct ReplayRing {
   std::int64_t capacity = 0;                    // C: entries per replica, a multiple of T
   std::int64_t loaded = 0;                      // entries of a ring that was filled at once; 0: by rollouts
   std::int64_t n_step = 1;                      // n
-  // A window begins at the entry that is drawn: entries before those that are learned from, and these, L. Of
-  // a network without a state 0 and 1: a window is a transition.
+  // Of a window, which begins at the entry that is drawn: entries before those that are learned from, and
+  // these, L. Of a network without a state, a window is a transition.
   std::int64_t burn_in = 0, length = 1;
   const TrainingTime* time = nullptr;   // before the newest rollout; on the device
   const std::int64_t* begun = nullptr;  // [1]: the iteration whose rollout was the first one here
@@ -90,9 +90,8 @@ struct ReplayDrawArgs {
   std::uint8_t* mask = nullptr;  // [units, A]: 1 if the row is a transition
 };
 
-// Gives drawn windows the priority (error + floor)^exponent. The error of a step is the mean |error| of the
-// agents whose rows count; that of a window of several steps 0.9 of the largest and 0.1 of the mean of them
-// (Kapturowski et al. 2019, section 2.3).
+// Gives drawn windows the priority (mean |error| of the rows that count + floor)^exponent; of several steps,
+// with 0.9 of the largest |error| and 0.1 of the mean (Kapturowski et al. 2019, section 2.3).
 struct ReplayPriorityArgs {
   ReplayRing ring{};
   std::int64_t units = 0, per_block = 1, per_replica = 1;  // as they were drawn

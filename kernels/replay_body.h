@@ -19,8 +19,8 @@ WD_FN std::int64_t drawable_of(const ReplayRing& ring, std::int64_t entries) {
   const std::int64_t there = entries < ring.capacity ? entries : ring.capacity, span = span_of(ring);
   return there >= span ? there - span + 1 : 0;
 }
-// Where window `window` of so many is among rows of `steps` steps, in blocks: its row of step 0, and how far
-// apart its steps are.
+// Where a window is among rows of `steps` steps, in blocks: its row of step 0, and how far apart its steps
+// are.
 struct WindowRows {
   std::int64_t first, stride;
 };
@@ -115,18 +115,6 @@ WD_FN void admit_replica(const ReplayRing& ring, std::int64_t e) {
   }
 }
 
-// The mean |error| of the agents whose rows count in a unit; below 0: there are none.
-WD_FN float error_of_unit(const ReplayPriorityArgs& args, std::int64_t unit) {
-  const int num_agents = args.ring.num_agents;
-  float sum = 0.0f, count = 0.0f;
-  for (std::int64_t k = unit * num_agents; k < (unit + 1) * num_agents; ++k) {
-    if (args.mask[k] == 0) continue;
-    sum += abs(args.error[k]);
-    count += 1.0f;
-  }
-  return count > 0.0f ? sum / count : -1.0f;
-}
-
 // One item for each replica that gave windows. In order: one that was drawn twice keeps its last error.
 WD_FN void prioritize_replica(const ReplayPriorityArgs& args, std::int64_t i) {
   constexpr float kLargest = 0.9f;
@@ -134,15 +122,17 @@ WD_FN void prioritize_replica(const ReplayPriorityArgs& args, std::int64_t i) {
   for (std::int64_t window = i * args.per_replica; window < (i + 1) * args.per_replica; ++window) {
     const WindowRows rows = rows_of_window(args.units / ring.length, args.per_block, window, ring.length);
     float largest = 0.0f, sum = 0.0f, count = 0.0f;
-    for (std::int64_t t = 0; t < ring.length; ++t) {
-      const float error = error_of_unit(args, rows.first + t * rows.stride);
-      if (error < 0.0f) continue;
-      largest = max(largest, error);
-      sum += error;
+    for (std::int64_t i = 0; i < ring.length * ring.num_agents; ++i) {
+      const std::int64_t unit = rows.first + i / ring.num_agents * rows.stride,
+                         k = unit * ring.num_agents + i % ring.num_agents;
+      if (args.mask[k] == 0) continue;
+      largest = max(largest, abs(args.error[k]));
+      sum += abs(args.error[k]);
       count += 1.0f;
     }
     if (count == 0.0f) continue;
-    const float error = ring.length == 1 ? largest : kLargest * largest + (1.0f - kLargest) * (sum / count);
+    const float mean = sum / count,
+                error = ring.length == 1 ? mean : kLargest * largest + (1.0f - kLargest) * mean;
     const float priority = exp(args.exponent * log(error + args.floor));
     const std::int64_t place = args.entry[rows.first], e = place / ring.capacity;
     set_leaf(tree_of(ring, e), ring.leaves, (place + ring.capacity - ring.burn_in) % ring.capacity, priority);

@@ -87,9 +87,9 @@ class ActorCritic : public ReplayAlgorithm {
   // Goes back through the first `count` critics from lane.rows("value_grad"), and adds to their gradients in
   // this lane if they learn there. by_action: writes the gradients of the action to lane.rows("action_grad").
   void go_back(Lane& lane, const NetworkInput& input, std::int64_t n, int count, bool by_action) const;
-  // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
-  // penalty.
-  ActorDraw draw(int purpose, std::int64_t begin) const;
+  // Where the actor's random numbers come from, in rows of next_input() for targets, and else of batch.now.
+  enum Purpose { kForTargets, kForActor, kForPenalty };
+  ActorDraw draw(int purpose, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
   ActorActionsArgs actions_of(const at::Tensor& output, const ActorDraw& draw,
                               const at::Tensor& action) const;

@@ -32,6 +32,10 @@ struct ReplayBatch {
   Batch all;
   int steps = 0, burn_in = 0;
   at::Tensor successor;
+  // Rows of `all`, or else of `next`, of windows that have so many rows in `now`.
+  std::int64_t rows_of_all(std::int64_t rows) const {
+    return steps > 0 ? rows / now.sequences.length * steps : rows;
+  }
 };
 
 // Every replica has its own ring, in the memory of the rank that steps it, and gives as many units, or
@@ -60,8 +64,7 @@ class Replay {
   // Draws and gathers a batch. `draw` counts the draws of an iteration. importance: [1] float32 on the
   // device, the exponent of weights; not read unless prioritized. Enqueues.
   const ReplayBatch& draw(const TrainingClock& clock, int draw, const float* importance);
-  // Prioritized: gives the units of the last draw, or their windows, priorities by their errors,
-  // [units * A] float32. Enqueues.
+  // Prioritized: gives the units of the last draw priorities by their errors, [units * A] float32. Enqueues.
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);
 
   std::int64_t rows() const { return batch_.weight.size(0); }      // of a batch

@@ -76,16 +76,16 @@ class ReplayAlgorithm : public Algorithm {
   // --- what passes over a batch of a network with a state need; without one, they do what their names say ---
   // Runs a pass for the blocks of batch.now, in lanes that have room for the rows of next_input().
   at::Tensor run(Lanes& lanes, const ReplayBatch& batch, const Lanes::Pass& pass,
-                 const std::function<bool()>& should_stop) const;
+                 const std::function<bool()>& should_stop = {}) const;
   // What the policy's network, or critics, read of the next states of rows [begin, end): with a state, all
   // steps of their windows. So outputs of what was run on it are those of other rows: at_next() copies what
-  // belongs to rows [begin, end) to the `k`-th lane.rows(name), of memory_of_next() columns, and returns that,
-  // [end - begin or more, ...]; or returns `output` itself.
+  // belongs to rows [begin, end) to the `k`-th lane.rows(name) of memory_of_next(), and returns that; or
+  // returns `output` itself.
   NetworkInput next_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                           bool of_critic = false) const;
   at::Tensor at_next(const ReplayBatch& batch, std::int64_t begin, std::int64_t end, const at::Tensor& output,
                      const Lane& lane, const char* name, int k = 0) const;
-  std::vector<RowMemory> memory_of_next(const char* name, std::int64_t columns, int count = 1) const;
+  std::vector<RowMemory> memory_of_next(std::vector<RowMemory> rows) const;
   // The first `steps` of their windows; the state is the policy's own.
   NetworkInput window_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end, int steps,
                             bool of_critic) const;

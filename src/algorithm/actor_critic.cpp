@@ -33,10 +33,10 @@ SumNames actor_sums() {
 }
 
 // Gradients of what each critic computes.
-RowMemory gradients_of_critics(const Policy& policy) {
+RowMemory gradients_of_critics(const Policy& policy, const char* name = "value_grad") {
   const ActionLayout& layout = policy.action_layout();
   const CriticShape& shape = policy.critic_shape();
-  return {"value_grad", layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
+  return {name, layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
 }
 
 // What the actor's pass needs: these, and of continuous actions gradients by the action that each critic
@@ -102,10 +102,9 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
                     joined<RowMemory>(
                         {gradients_of_critics(policy_),
                          {"target", needs.targets > 0 ? needs.targets : policy_.critic_shape().quantiles}},
-                        needs.rows, memory_of_next("next_actor", policy_.action_layout().columns()),
-                        memory_of_next("next_log_prob", 1),
-                        memory_of_next("next_critic", gradients_of_critics(policy_).columns,
-                                       policy_.critic_shape().count)),
+                        joined(needs.rows, memory_of_next({{"next_actor", policy_.action_layout().columns()},
+                                                           {"next_log_prob", 1},
+                                                           gradients_of_critics(policy_, "next_critic")}))),
                     device_),
       actor_lanes_(
           {{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs, !needs.one_critic}},
@@ -179,22 +178,20 @@ NetworkInput ActorCritic::critics_input(const ReplayBatch& batch, const at::Tens
 
 // The critics' states behind the first steps of their windows, where they are computed with what was played.
 void ActorCritic::burn_in_critics(const ReplayBatch& batch) {
-  const std::int64_t length = batch.now.sequences.length;
-  run(critic_burn_in_lanes_, batch,
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-        NetworkInput input = window_input(batch, begin, end, batch.burn_in, true);
-        const std::int64_t first = begin / length * batch.steps;
-        if (is_continuous())
-          input.parts[policy_.action_part()] = batch.all.action.narrow(0, first, input.restarted.size(0));
-        const at::Tensor states = critic_states_.slice(1, begin / length, end / length);
-        for (int i = 0; i < policy_.critic_shape().count; ++i) {
-          const Network& network = policy_.critics()->network(static_cast<std::size_t>(i));
-          input.state = states[policy_.critic_shape().count];
-          input.next_state = states[i];
-          network.forward(input, lane.of(network));
-        }
-      },
-      {});
+  const std::int64_t length = batch.now.sequences.length, count = policy_.critic_shape().count;
+  run(critic_burn_in_lanes_, batch, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    NetworkInput input = window_input(batch, begin, end, batch.burn_in, true);
+    if (is_continuous())
+      input.parts[policy_.action_part()] =
+          batch.all.action.narrow(0, batch.rows_of_all(begin), input.restarted.size(0));
+    const at::Tensor states = critic_states_.slice(1, begin / length, end / length);
+    input.state = states[count];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Network& network = policy_.critics()->network(static_cast<std::size_t>(i));
+      input.next_state = states[i];
+      network.forward(input, lane.of(network));
+    }
+  });
 }
 
 CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
@@ -244,13 +241,19 @@ void ActorCritic::go_back(Lane& lane, const NetworkInput& input, std::int64_t n,
     back(critics.network(static_cast<std::size_t>(i)), lane.rows("value_grad", i), grad_of(i), i);
 }
 
-ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
+ActorDraw ActorCritic::draw(int purpose, const ReplayBatch& batch, std::int64_t begin,
+                            std::int64_t end) const {
   constexpr int kPurposes = 3;
-  return {.key = RandomKey::of(seed_, RandomUse::kActor),
-          .time = time_,
-          .update = static_cast<int>(update_),
-          .purpose = kPurposes * index_ + purpose,
-          .first_row = group_.rank() * replay_.rows() + begin};
+  ActorDraw draw{.key = RandomKey::of(seed_, RandomUse::kActor),
+                 .time = time_,
+                 .update = static_cast<int>(update_),
+                 .purpose = kPurposes * index_ + purpose,
+                 .first_row = group_.rank() * replay_.rows() + begin};
+  if (batch.steps == 0) return draw;
+  draw.sequences = (end - begin) / batch.now.sequences.length;
+  draw.steps = purpose == kForTargets ? batch.steps : batch.now.sequences.length;
+  if (purpose == kForTargets) draw.first_row = batch.rows_of_all(draw.first_row);
+  return draw;
 }
 
 ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, const ActorDraw& draw,
@@ -265,16 +268,9 @@ void ActorCritic::targets_of(const Network& actor, Lane& lane, const ReplayBatch
                              std::int64_t end, const Noise& noise, const float* alpha) const {
   const Queue queue = current_queue(device_);
   const std::int64_t n = end - begin;
-  const NetworkInput seen = next_input(batch, begin, end);
-  actor.forward(seen, lane.of(actor));
-  ActorDraw drawn = draw(0, begin);
-  std::int64_t rows = n;
-  if (batch.steps > 0) {  // an action for each row of `seen`
-    drawn.first_row = drawn.first_row / batch.now.sequences.length * batch.steps;
-    rows = seen.restarted.size(0);
-  }
-  const at::Tensor action = lane.rows("action").narrow(0, 0, rows);
-  ActorActionsArgs actions = actions_of(lane.of(actor).output, drawn, action);
+  actor.forward(next_input(batch, begin, end), lane.of(actor));
+  const at::Tensor action = lane.rows("action").narrow(0, 0, batch.rows_of_all(n));
+  ActorActionsArgs actions = actions_of(lane.of(actor).output, draw(kForTargets, batch, begin, end), action);
   actions.noise = static_cast<float>(noise.deviation);
   actions.noise_clip = static_cast<float>(noise.clip);
   if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
@@ -347,7 +343,8 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
   const Network& actor = policy_.model().network(0);
   actor.forward(policy_.input(batch.now, begin, end), lane.of(actor));
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  actor_actions(current_queue(device_), actions_of(lane.of(actor).output, draw(2, begin), action));
+  actor_actions(current_queue(device_),
+                actions_of(lane.of(actor).output, draw(kForPenalty, batch, begin, end), action));
   const NetworkInput input = critics_input(batch, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   for (int i = 0; i < values.count; ++i)
@@ -362,7 +359,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const std::int64_t n = end - begin;
   const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(pass.actor->output, draw(1, begin), action);
+  ActorActionsArgs actions = actions_of(pass.actor->output, draw(kForActor, batch, begin, end), action);
   if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
   actor_actions(queue, actions);
 

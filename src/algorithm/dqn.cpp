@@ -71,12 +71,11 @@ Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
       mixing_(policy_, settings.mixer),
       target_(policy_.model().like()),
       lanes_({{&policy_.model(), ModelUse::kLearns}, {&target_, ModelUse::kForward}}, kNumTdSums,
-             joined<RowMemory>(
-                 mixing_.with_memory(
-                     {{"target", quantiles_of(policy_)},
-                      {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}}),
-                 memory_of_next("select", policy_.action_layout().columns()),
-                 memory_of_next("value", policy_.action_layout().columns() * quantiles_of(policy_))),
+             joined(mixing_.with_memory(
+                        {{"target", quantiles_of(policy_)},
+                         {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}}),
+                    memory_of_next({{"select", policy_.action_layout().columns()},
+                                    {"value", policy_.action_layout().columns() * quantiles_of(policy_)}})),
              device_),
       quantiles_(quantiles_of(policy_)) {}
 

@@ -41,8 +41,8 @@ std::string cannot_share(std::int64_t batch, std::int64_t num_envs, std::int64_t
   const std::string of = length == 1 ? "" : concat(" x ", length, " steps of a window");
   return concat("must be a multiple of the ", num_envs, " replicas", of, ", as ",
                 below > 0 ? concat(below, " or ") : "", below + all,
-                ", or a divisor of them: every replica, or ", "one of every so many, gives as many ",
-                length == 1 ? "transitions" : "windows", " as the others");
+                ", or a divisor of them: every replica, or one of every so many, gives as many transitions "
+                "as the others");
 }
 
 }  // namespace
@@ -80,14 +80,11 @@ void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::
   if (shape.rollout_steps < 1) return;  // trainer.train_batch_size is wrong
   const std::int64_t length = shape.steps_together, more = span(length) - 1;
   const std::int64_t least = (2 * shape.rollout_steps + more) * shape.num_envs;
-  const std::string window =
-      more == n_step ? "" : concat(" with burn_in = ", burn_in, " and model.sequence_length = ", length);
   if (buffer_size < least && !shape.offline)
     problem(
         "buffer_size", std::to_string(buffer_size),
-        concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps,
-               " steps, and n_step = ", n_step, window,
-               more == n_step ? " more" : concat(": ", more, " more"), ", of ", shape.num_envs, " replicas"));
+        concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps, " steps, and ",
+               more == n_step ? "n_step = " : "a window, ", more, " more, of ", shape.num_envs, " replicas"));
   if (const std::string reason = cannot_share(batch_size, shape.num_envs, length); !reason.empty())
     problem("batch_size", std::to_string(batch_size), reason);
   if (batches(shape) < 1)

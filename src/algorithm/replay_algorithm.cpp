@@ -84,18 +84,16 @@ void ReplayAlgorithm::begin_step(const TrainingClock& clock, const std::function
 at::Tensor ReplayAlgorithm::run(Lanes& lanes, const ReplayBatch& batch, const Lanes::Pass& pass,
                                 const std::function<bool()>& should_stop) const {
   const Blocks blocks = policy_.blocks(batch.now);
-  if (batch.steps > 0) {
-    const std::int64_t length = batch.now.sequences.length;
-    lanes.reserve(Blocks::of_size(blocks.rows / length * batch.steps, blocks.max_rows / length * batch.steps,
+  if (batch.steps > 0)
+    lanes.reserve(Blocks::of_size(batch.rows_of_all(blocks.rows), batch.rows_of_all(blocks.max_rows),
                                   device_.is_cuda()));
-  }
   return lanes.run(blocks, pass, should_stop);
 }
 
 // A block's rows of a step are one after another, so the first steps of its windows are too.
 NetworkInput ReplayAlgorithm::window_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                                            int steps, bool of_critic) const {
-  const std::int64_t length = batch.now.sequences.length, from = begin / length * batch.steps,
+  const std::int64_t length = batch.now.sequences.length, from = batch.rows_of_all(begin),
                      to = from + (end - begin) / length * steps;
   NetworkInput input =
       of_critic ? policy_.critic_input(batch.all, from, to) : policy_.input(batch.all, from, to);
@@ -110,46 +108,36 @@ NetworkInput ReplayAlgorithm::next_input(const ReplayBatch& batch, std::int64_t 
   return of_critic ? policy_.critic_input(batch.next, begin, end) : policy_.input(batch.next, begin, end);
 }
 
-std::vector<RowMemory> ReplayAlgorithm::memory_of_next(const char* name, std::int64_t columns,
-                                                       int count) const {
-  constexpr std::int64_t kPadding = 4;  // make_output()
-  if (!has_state()) return {};
-  return {{.name = name, .columns = round_up(columns, kPadding), .count = count}};
+std::vector<RowMemory> ReplayAlgorithm::memory_of_next(std::vector<RowMemory> rows) const {
+  for (RowMemory& memory : rows) memory.columns = round_up(memory.columns, 4);  // make_output()
+  return has_state() ? rows : std::vector<RowMemory>();
 }
 
 at::Tensor ReplayAlgorithm::at_next(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                                     const at::Tensor& output, const Lane& lane, const char* name,
                                     int k) const {
   if (batch.steps == 0) return output;
-  const at::Tensor& memory = lane.rows(name, k);
-  std::vector<std::int64_t> sizes = output.sizes().vec();
-  sizes[0] = end - begin;
-  const at::Tensor rows = memory.as_strided(sizes, output.strides(), memory.storage_offset());
+  const at::Tensor &memory = lane.rows(name, k), like = output.narrow(0, 0, end - begin),
+                   rows = memory.as_strided(like.sizes(), like.strides(), memory.storage_offset());
   const std::int64_t agents = replay_.agents();
   GatherArgs args{.index = at_row<const std::int64_t>(batch.successor, begin / agents),
-                  .rows = sizes[0] / agents};
-  args.add(output.const_data_ptr(), rows.mutable_data_ptr(),
-           agents * output.stride(0) * output.element_size());
+                  .rows = (end - begin) / agents};
+  args.add(output.const_data_ptr(), rows.mutable_data_ptr(), agents * output.stride(0) * sizeof(float));
   gather(current_queue(device_), args);
   return rows;
 }
 
-// No gradient: these lanes only run forward.
+// No gradient: these lanes only run forward. A value beside the actor needs no state here.
 void ReplayAlgorithm::burn_in(const ReplayBatch& batch) {
   const std::int64_t length = batch.now.sequences.length;
-  run(burn_in_lanes_, batch,
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-        for (const bool of_critic : {false, true}) {
-          if (of_critic && !policy_.has_critic()) continue;
-          const Network& network = policy_.model().network(of_critic ? 1 : 0);
-          const std::int64_t size = network.state_size(), first = of_critic ? size : 0;
-          NetworkInput input = window_input(batch, begin, end, batch.burn_in, of_critic);
-          input.state = input.state.narrow(1, first, size);
-          input.next_state = batch.now.state.slice(0, begin / length, end / length).narrow(1, first, size);
-          network.forward(input, lane.of(network));
-        }
-      },
-      {});
+  const Network& network = policy_.model().network(0);
+  run(burn_in_lanes_, batch, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    NetworkInput input = window_input(batch, begin, end, batch.burn_in, false);
+    input.state = input.state.narrow(1, 0, network.state_size());
+    input.next_state =
+        batch.now.state.slice(0, begin / length, end / length).narrow(1, 0, network.state_size());
+    network.forward(input, lane.of(network));
+  });
 }
 
 bool ReplayAlgorithm::end_step() {

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace wd {
@@ -24,14 +23,11 @@ std::string join(const std::vector<Number>& numbers, std::string_view between = 
   return text;
 }
 
-// The items of all lists.
-template <typename T, typename... Lists>
-std::vector<T> joined(std::vector<T> items, const std::vector<T>& more, const Lists&... others) {
+// The items of both lists.
+template <typename T>
+std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
   items.insert(items.end(), more.begin(), more.end());
-  if constexpr (sizeof...(others) > 0)
-    return joined(std::move(items), others...);
-  else
-    return items;
+  return items;
 }
 
 inline bool contains(const std::vector<std::string>& words, std::string_view word) {

@@ -7,11 +7,12 @@ import math
 
 import pytest
 import torch
+from algorithm.actor_critic_oracle_test import actor_normals, squashed_draw
 from algorithm.dqn_oracle_test import Replay, conservative, loss_of
 from algorithm.recording import Recording, recorded
 from algorithm.team_oracle_test import TeamReplay, huber, mixed
 
-NAMES = ["dqn", "dqn_parts", "dqn_spaced", "qmix", "sac_choices", "vdn"]
+NAMES = ["dqn", "dqn_parts", "dqn_spaced", "qmix", "sac", "sac_choices", "td3", "vdn"]
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +38,11 @@ class Windows(TeamReplay):
         Replay.append(self, iteration)
 
     def prioritize_windows(self, errors):
-        """errors: [(replica, first entry, mean |error| of the agents in each step that counts)], in order."""
-        for e, g, steps in errors:
-            if not steps:
+        """errors: [(replica, first entry, |error| of every agent in every step that counts)], in order."""
+        for e, g, of_rows in errors:
+            if not of_rows:
                 continue
-            error = 0.9 * max(steps) + 0.1 * sum(steps) / len(steps)  # section 2.3, with their eta
+            error = 0.9 * max(of_rows) + 0.1 * sum(of_rows) / len(of_rows)  # section 2.3, with their eta
             self.priority[e][g] = (error + 1e-6) ** self.record.priority_exponent
             self.highest[e] = max(self.highest[e], self.priority[e][g])
 
@@ -54,15 +55,18 @@ def cell(weights, prefix, x, h):
     return (1 - update) * torch.tanh(from_x[2] + reset * from_h[2]) + update * h
 
 
-def unroll(replay, weights, prefix, h, g, e, a, steps):
-    """Outputs of steps [0, steps) of the window that begins with entry g. No gradient flows through the burn-in."""
+def unroll(replay, weights, prefix, h, g, e, a, steps, actions=None):
+    """Outputs of steps [0, steps) of the window that begins with entry g. No gradient flows through the burn-in. With
+    `actions`, of critics, which read them beside the observation."""
     outputs = []
     for t in range(steps):
         if t == replay.burn_in:
             h = h.detach()
         if replay.rows["restarted"][g + t, e, a]:
             h = torch.zeros_like(h)
-        x = torch.tanh(replay.rows["observation"][g + t, e, a] @ weights[f"{prefix}input.weight"].T + weights[f"{prefix}input.bias"])
+        seen = replay.rows["observation"][g + t, e, a]
+        seen = seen if actions is None else torch.cat([seen, actions[t]])
+        x = torch.tanh(seen @ weights[f"{prefix}input.weight"].T + weights[f"{prefix}input.bias"])
         h = cell(weights, prefix, x, h)
         outputs.append(h @ weights[f"{prefix}head.weight"].T + weights[f"{prefix}head.bias"])
     return outputs
@@ -110,16 +114,15 @@ class Values:
             self.target = {name: (1 - tau) * self.target[name] + tau * self.weights[name].detach() for name in self.target}
 
     def window(self, replay, g, e, weight):
-        """The loss, the weights of what counts, and errors by step."""
+        """The loss, the weights of what counts, and errors."""
         record, n = self.record, replay.burn_in + replay.length
         frozen = {name: tensor.detach() for name, tensor in self.weights.items()}
-        run = lambda weights, steps: [[heads(record, o) for o in unroll(replay, weights, "", stored(replay, g, e, a), g, e, a, steps)] for a in range(replay.agents)]
+        run = lambda weights, steps: [[heads(record, o) for o in unroll(replay, weights, "layers.", stored(replay, g, e, a), g, e, a, steps)] for a in range(replay.agents)]
         now, by_network, by_target = run(self.weights, n), run(frozen, n + replay.n), run(self.target, n + replay.n)
         chosen_by = by_network if record.double_q else by_target
         loss, counted, errors = 0.0, 0.0, []
         for t in range(replay.burn_in, n):
             in_game = replay.played(g + t, e)
-            of_step = []
             follow = lambda after, a: best(record, by_target[a][after - g], chosen_by[a][after - g], legal_at(replay, after, e, a)).detach()
             if record.algorithm != "DQN":
                 if not in_game.any():
@@ -132,7 +135,7 @@ class Values:
                 chosen = torch.stack([taken(replay, now[a][t], g + t, e, a).squeeze() for a in range(replay.agents)])
                 error = aim - mixed(record, self.weights, chosen, in_game, state(g + t))
                 loss, counted = loss + weight * huber(error, record.huber), counted + weight
-                errors.append(error.abs().item())
+                errors.extend([error.abs().item()] * int(in_game.sum()))
                 continue
             for a in in_game.nonzero().flatten().tolist():
                 rewards, discount, after = replay.returns(g + t, e, a)
@@ -143,9 +146,7 @@ class Values:
                 loss, counted = loss + weight * loss_of(record, aim, value), counted + weight
                 for h, (q, mask) in enumerate(zip(now[a][t], legal_at(replay, g + t, e, a))):
                     loss = loss + weight * record.cql_alpha * conservative(q.mean(-1), replay.rows["action"][g + t, e, a, h].long(), mask.clone())
-                of_step.append((aim.mean() - value.mean()).abs().item())
-            if of_step:
-                errors.append(sum(of_step) / len(of_step))
+                errors.append((aim.mean() - value.mean()).abs().item())
         return loss, counted, errors
 
     def learn(self, loss):
@@ -184,12 +185,12 @@ class SoftActorCritic:
         pass
 
     def act(self, replay, weights, g, e, a, steps):
-        return unroll(replay, weights, "", stored(replay, g, e, a), g, e, a, steps)
+        return unroll(replay, weights, "layers.", stored(replay, g, e, a), g, e, a, steps)
 
     def judge(self, replay, weights, g, e, a, steps):
         """[critics][steps]"""
         zero = torch.zeros_like(stored(replay, g, e, a))
-        return [unroll(replay, weights, f"critics.{i}.", zero, g, e, a, steps) for i in range(int(self.record.critics))]
+        return [unroll(replay, weights, f"critics.{i}.layers.", zero, g, e, a, steps) for i in range(int(self.record.critics))]
 
     def distributions(self, logits, legal):
         for head, allowed in zip(logits.split(self.record.heads), legal):
@@ -200,7 +201,7 @@ class SoftActorCritic:
         record, n = self.record, replay.burn_in + replay.length
         frozen = {name: tensor.detach() for name, tensor in self.actor.items()}
         alpha = self.log_alpha.exp().item()
-        loss, counted, errors = 0.0, 0.0, [[] for _ in range(n)]
+        loss, counted, errors = 0.0, 0.0, []
         for a in range(replay.agents):
             logits = self.act(replay, frozen, g, e, a, n + replay.n)
             by_target, now = self.judge(replay, self.target, g, e, a, n + replay.n), self.judge(replay, self.critics, g, e, a, n)
@@ -215,8 +216,8 @@ class SoftActorCritic:
                 values = [taken(replay, critic[t].split(record.heads), g + t, e, a) for critic in now]
                 loss = loss + weight * sum(huber(aim - value, record.huber) for value in values)
                 counted += weight
-                errors[t].append(float((aim - values[0]).abs().detach()))
-        return loss, counted, [sum(of_step) / len(of_step) for of_step in errors if of_step]
+                errors.append(float((aim - values[0]).abs().detach()))
+        return loss, counted, errors
 
     def learn(self, loss):
         step(self.critic_adam, self.critics.values(), loss, self.record)
@@ -246,8 +247,90 @@ class SoftActorCritic:
         self.target = {n: (1 - record.tau) * self.target[n] + record.tau * self.critics[n].detach() for n in self.target}
 
 
+class Continuous(SoftActorCritic):
+    """SAC and TD3 of continuous actions. Critics remember what was played, and for targets, and for the actor's loss behind the
+    burn-in, what the actor does."""
+
+    def __init__(self, record):
+        if record.algorithm == "TD3":
+            record.temperature = record.temperature_lr = 1.0
+        super().__init__(record)
+        self.target_actor = {n: t.detach().clone() for n, t in self.actor.items()}
+
+    def before_update(self, replay, iteration, update):
+        self.time = iteration, update
+
+    def row(self, replay, window, t, steps, a):
+        """Of random numbers: step t of a window, by window, agent and step."""
+        return (window * replay.agents + a) * steps + t
+
+    def played_actions(self, replay, g, e, a, steps):
+        return [replay.rows["action"][g + t, e, a] for t in range(steps)]
+
+    def judge(self, replay, weights, g, e, a, steps, actions):
+        zero = torch.zeros_like(stored(replay, g, e, a))
+        return [unroll(replay, weights, f"critics.{i}.layers.", zero, g, e, a, steps, actions) for i in range(int(self.record.critics))]
+
+    def actions(self, outputs, rows, purpose):
+        """Actions, and their log-probabilities, 0 of points."""
+        if self.record.algorithm == "TD3":
+            return [torch.tanh(o) for o in outputs], [0.0] * len(outputs)
+        return zip(*(squashed_draw(o, actor_normals(self.record, row, purpose, *self.time)) for o, row in zip(outputs, rows)))
+
+    def window(self, replay, g, e, weight):
+        record, n = self.record, replay.burn_in + replay.length
+        alpha = self.log_alpha.exp().item() if record.algorithm == "SAC" else 0.0
+        by = self.target_actor if record.algorithm == "TD3" else {name: tensor.detach() for name, tensor in self.actor.items()}
+        loss, counted, errors = 0.0, 0.0, []
+        for a in range(replay.agents):
+            rows = [self.row(replay, e, t, n + replay.n, a) for t in range(n + replay.n)]
+            actions, log_probs = self.actions(self.act(replay, by, g, e, a, n + replay.n), rows, 0)
+            by_target = self.judge(replay, self.target, g, e, a, n + replay.n, actions)
+            now = self.judge(replay, self.critics, g, e, a, n, self.played_actions(replay, g, e, a, n))
+            for t in range(replay.burn_in, n):
+                if not replay.played(g + t, e)[a]:
+                    continue
+                aim, discount, after = replay.returns(g + t, e, a)
+                if discount:
+                    aim = aim + discount * (min(critic[after - g].item() for critic in by_target) - alpha * log_probs[after - g])
+                values = [critic[t].squeeze() for critic in now]
+                loss = loss + weight * sum(huber(aim - value, record.huber) for value in values)
+                counted += weight
+                errors.append(float(torch.as_tensor(aim - values[0]).abs().detach()))
+        return loss, counted, errors
+
+    def after_update(self, replay, drawn, number):
+        record, b, n = self.record, replay.burn_in, replay.burn_in + replay.length
+        if (number + 1) % record.policy_delay:
+            return
+        frozen = {name: tensor.detach() for name, tensor in self.critics.items()}
+        alpha, losses, gaps = self.log_alpha.exp().item(), [], []
+        for g, e, _ in drawn:
+            for a in range(replay.agents):
+                rows = [self.row(replay, e, t, replay.length, a) for t in range(replay.length)]
+                own, log_probs = self.actions(self.act(replay, self.actor, g, e, a, n)[b:], rows, 1)
+                # What is not played, as between games, is nothing to learn from.
+                known = [action if replay.played(g + b + k, e)[a] else action.detach() for k, action in enumerate(own)]
+                values = self.judge(replay, frozen, g, e, a, n, self.played_actions(replay, g, e, a, b) + known)
+                for t in range(b, n):
+                    if not replay.played(g + t, e)[a]:
+                        continue
+                    if record.algorithm == "TD3":
+                        losses.append(-values[0][t].squeeze())
+                        continue
+                    losses.append(alpha * log_probs[t - b] - min((critic[t].squeeze() for critic in values), key=lambda q: q.item()))
+                    gaps.append(float(log_probs[t - b].detach()) - record.components)
+        step(self.actor_adam, self.actor.values(), sum(losses) / len(losses), record)
+        if gaps:
+            self.alpha_adam.zero_grad()
+            (-self.log_alpha * (sum(gaps) / len(gaps))).backward()
+            self.alpha_adam.step()
+        follow = lambda old, new: {n: (1 - record.tau) * old[n] + record.tau * new[n].detach() for n in old}
+        self.target, self.target_actor = follow(self.target, self.critics), follow(self.target_actor, self.actor)
+
+
 def test_every_iteration(record):
-    learner = SoftActorCritic(record) if record.algorithm == "SAC" else Values(record)
+    learner = Values(record) if hasattr(record, "cql_alpha") else Continuous(record) if record.components else SoftActorCritic(record)
     replay = Windows(record)
     updates, moved, began = round(record.replay_ratio * replay.steps * replay.envs / record.batch_size), 0, set()
     for i in range(6):
@@ -257,12 +340,14 @@ def test_every_iteration(record):
             drawn = replay.draw(i, update)
             loss, counted, errors = 0.0, 0.0, []
             for g, e, weight in drawn:
-                of_window, rows, of_steps = learner.window(replay, g, e, weight)
+                of_window, rows, of_rows = learner.window(replay, g, e, weight)
                 loss, counted = loss + of_window, counted + rows
-                errors.append((e, g, of_steps))
+                errors.append((e, g, of_rows))
                 for t in range(replay.burn_in + replay.length + replay.n):
                     began.update({t} if replay.rows["restarted"][g + t, e].any() else set())
             replay.prioritize_windows(errors)
+            if counted == 0:
+                continue  # nobody played in any of its windows
             learner.learn(loss / counted)
             learner.after_update(replay, drawn, i * updates + update)
         for name, tensor in learner.weights.items():

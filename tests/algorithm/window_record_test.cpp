@@ -111,6 +111,14 @@ TEST_P(WindowRecords, Iterations) {
   record.write(record_folder() / (c.name + ".safetensors"), metadata);
 }
 
+void set_actor(OffPolicySettings& settings, ModelSettings&) {
+  auto& actor = dynamic_cast<ActorCriticSettings&>(settings);
+  actor.critic_lr = 0.01;
+  actor.tau = 0.3;
+  actor.random_steps = 0;
+  if (auto* td3 = dynamic_cast<Td3Settings*>(&settings)) td3->target_noise = 0.0;
+}
+
 void set_dqn(OffPolicySettings& settings, ModelSettings&) {
   auto& dqn = dynamic_cast<DqnSettings&>(settings);
   dqn.epsilon = 0.5;
@@ -121,35 +129,32 @@ void set_dqn(OffPolicySettings& settings, ModelSettings&) {
   dqn.mixer.hidden = {7};
 }
 
-INSTANTIATE_TEST_SUITE_P(Updates, WindowRecords,
-                         testing::Values(WindowCase{"dqn", "DQN", ActionSpace::discrete({3, 4}), 4, set_dqn},
-                                         WindowCase{"dqn_parts", "DQN", ActionSpace::discrete({4}), 5,
-                                                    [](OffPolicySettings& settings, ModelSettings& model) {
-                                                      set_dqn(settings, model);
-                                                      dynamic_cast<DqnSettings&>(settings).cql_alpha = 0.4;
-                                                      settings.replay.n_step = 1;
-                                                      settings.replay.burn_in = 0;
-                                                      model.quantiles = 3;
-                                                      model.dueling = true;
-                                                    }},
-                                         WindowCase{"dqn_spaced", "DQN", ActionSpace::discrete({4}), 2,
-                                                    [](OffPolicySettings& settings, ModelSettings& model) {
-                                                      set_dqn(settings, model);
-                                                      dynamic_cast<DqnSettings&>(settings).double_q = false;
-                                                      settings.replay.prioritized = false;
-                                                      settings.replay.burn_in = 6;
-                                                      settings.replay.batch_size = 2;
-                                                    }},
-                                         WindowCase{"qmix", "QMIX", ActionSpace::discrete({5}), 4, set_dqn},
-                                         WindowCase{"vdn", "VDN", ActionSpace::discrete({3, 2}), 3, set_dqn},
-                                         WindowCase{"sac_choices", "SAC", ActionSpace::discrete({3, 2}), 4,
-                                                    [](OffPolicySettings& settings, ModelSettings&) {
-                                                      auto& sac = dynamic_cast<SacSettings&>(settings);
-                                                      sac.critic_lr = 0.01;
-                                                      sac.tau = 0.3;
-                                                      sac.random_steps = 0;
-                                                    }}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Updates, WindowRecords,
+    testing::Values(WindowCase{"dqn", "DQN", ActionSpace::discrete({3, 4}), 4, set_dqn},
+                    WindowCase{"dqn_parts", "DQN", ActionSpace::discrete({4}), 5,
+                               [](OffPolicySettings& settings, ModelSettings& model) {
+                                 set_dqn(settings, model);
+                                 dynamic_cast<DqnSettings&>(settings).cql_alpha = 0.4;
+                                 settings.replay.n_step = 1;
+                                 settings.replay.burn_in = 0;
+                                 model.quantiles = 3;
+                                 model.dueling = true;
+                               }},
+                    WindowCase{"dqn_spaced", "DQN", ActionSpace::discrete({4}), 2,
+                               [](OffPolicySettings& settings, ModelSettings& model) {
+                                 set_dqn(settings, model);
+                                 dynamic_cast<DqnSettings&>(settings).double_q = false;
+                                 settings.replay.prioritized = false;
+                                 settings.replay.burn_in = 6;
+                                 settings.replay.batch_size = 2;
+                               }},
+                    WindowCase{"qmix", "QMIX", ActionSpace::discrete({5}), 4, set_dqn},
+                    WindowCase{"vdn", "VDN", ActionSpace::discrete({3, 2}), 3, set_dqn},
+                    WindowCase{"sac_choices", "SAC", ActionSpace::discrete({3, 2}), 4, set_actor},
+                    WindowCase{"sac", "SAC", ActionSpace::box({{-2.0f, 2.0f}, {-1.0f, 3.0f}}), 4, set_actor},
+                    WindowCase{"td3", "TD3", ActionSpace::box({{-2.0f, 2.0f}, {-1.0f, 3.0f}}), 3, set_actor}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace wd

@@ -218,7 +218,7 @@ TEST(Replay, WindowsListTheirStepsAndSuccessors) {
   EXPECT_GT(left_out, 0);
 }
 
-// At its first entry, with 0.9 of the largest error of a step and 0.1 of their mean.
+// At its first entry, with 0.9 of the largest error and 0.1 of the mean of those that count.
 TEST(Replay, ThePriorityOfAWindowIsMostlyThatOfItsLargestError) {
   Filled filled(1, 4, 20, 1, true);
   filled.ring.burn_in = 2;
@@ -237,8 +237,8 @@ TEST(Replay, ThePriorityOfAWindowIsMostlyThatOfItsLargestError) {
                          .mask = mask.data(),
                          .exponent = 2.0f});
   const auto priority = [&](std::int64_t slot) { return filled.ring.tree[filled.ring.leaves + slot]; };
-  EXPECT_NEAR(priority(4), std::pow(0.9 * 5.0 + 0.1 * 3.5, 2.0), 1e-3) << "steps of 2 and 5";
-  EXPECT_NEAR(priority(11), std::pow(0.9 * 0.5 + 0.1 * 0.25, 2.0), 1e-4) << "steps of 0 and 0.5";
+  EXPECT_NEAR(priority(4), std::pow(0.9 * 5.0 + 0.1 * 3.0, 2.0), 1e-3) << "1, 3 and 5";
+  EXPECT_NEAR(priority(11), std::pow(0.9 * 1.0 + 0.1 * 0.25, 2.0), 1e-4) << "0, 0, 0 and 1";
 }
 
 }  // namespace
