@@ -249,9 +249,9 @@ TEST(Agreement, WhatFilesWorkersAndEnvironmentsRefuseHasAPlace) {
 TEST(Agreement, AllProblemsAreNamedAtOnce) {
   const std::string all = refusal_of(
       "cartpole",
-      {"policy={shared: {algorithm: DQN, model: {input: entities, type: gru, separate_value: true}}}",
+      {"policy={shared: {algorithm: DQN, burn_in: 2, model: {input: entities, separate_value: true}}}",
        "trainer.observations=table"});
-  for (const char* const one : {"Spec::table", "Role::entities", "has a state", "separate_value = true"})
+  for (const char* const one : {"Spec::table", "Role::entities", "leads to a state", "separate_value = true"})
     EXPECT_THAT(all, HasSubstr(one));
 }
 
