@@ -8,6 +8,7 @@ namespace wd {
 
 WD_FN float actor_normal(const ActorDraw& draw, std::int64_t row, int component) {
   const auto iteration = static_cast<std::uint64_t>(draw.time->iteration);
+  if (draw.sequences > 0) row = row % draw.sequences * draw.steps + row / draw.sequences;
   return Random::normal_of(
       philox({{static_cast<std::uint32_t>(draw.first_row + row),
                static_cast<std::uint32_t>(component) | static_cast<std::uint32_t>(draw.purpose) << 24,

@@ -12,10 +12,22 @@ namespace wd {
 WD_FN std::int64_t entries_of(const ReplayRing& ring) {
   return ring.loaded > 0 ? ring.loaded : (ring.time->iteration - *ring.begun + 1) * ring.steps;
 }
-// How many of them can be drawn: all that are still there, but the newest n.
+// Entries of a window with the successors of all that is learned from.
+WD_FN std::int64_t span_of(const ReplayRing& ring) { return ring.burn_in + ring.length + ring.n_step; }
+// With how many of them a window can begin: with all that are still there, but the newest ones.
 WD_FN std::int64_t drawable_of(const ReplayRing& ring, std::int64_t entries) {
-  const std::int64_t there = entries < ring.capacity ? entries : ring.capacity;
-  return there > ring.n_step ? there - ring.n_step : 0;
+  const std::int64_t there = entries < ring.capacity ? entries : ring.capacity, span = span_of(ring);
+  return there >= span ? there - span + 1 : 0;
+}
+// Where a window is among rows of `steps` steps, in blocks: its row of step 0, and how far apart its steps
+// are.
+struct WindowRows {
+  std::int64_t first, stride;
+};
+WD_FN WindowRows rows_of_window(std::int64_t windows, std::int64_t per_block, std::int64_t window,
+                                std::int64_t steps) {
+  const std::int64_t before = window / per_block * per_block, left = windows - before;
+  return {before * steps + window - before, left < per_block ? left : per_block};
 }
 // The place of entry g of replica e in arrays [E, C].
 WD_FN std::int64_t place_of(const ReplayRing& ring, std::int64_t e, std::int64_t g) {
@@ -85,36 +97,45 @@ WD_FN std::int64_t find_leaf(const float* tree, std::int64_t leaves, float u) {
   return node - leaves;
 }
 
-WD_FN bool anyone_played(const ReplayRing& ring, std::int64_t place) {
+// In what is learned from in the window that begins with entry g.
+WD_FN bool anyone_played(const ReplayRing& ring, std::int64_t e, std::int64_t g) {
   bool played = false;
-  for (int a = 0; a < ring.num_agents; ++a)
-    played = played || (ring.flags[place * ring.num_agents + a] & kReplayPlayed) != 0;
+  for (std::int64_t t = g + ring.burn_in; t < g + ring.burn_in + ring.length; ++t)
+    for (int a = 0; a < ring.num_agents; ++a)
+      played = played || (ring.flags[place_of(ring, e, t) * ring.num_agents + a] & kReplayPlayed) != 0;
   return played;
 }
 
 WD_FN void admit_replica(const ReplayRing& ring, std::int64_t e) {
   float* const tree = tree_of(ring, e);
-  const std::int64_t entries = entries_of(ring), drawable = entries - ring.n_step;
+  const std::int64_t entries = entries_of(ring), drawable = entries - span_of(ring) + 1;
   for (std::int64_t g = drawable > ring.steps ? drawable - ring.steps : 0; g < entries; ++g) {
-    const bool can_be_drawn = g < drawable && anyone_played(ring, place_of(ring, e, g));
+    const bool can_be_drawn = g < drawable && anyone_played(ring, e, g);
     set_leaf(tree, ring.leaves, g % ring.capacity, can_be_drawn ? ring.highest[e] : 0.0f);
   }
 }
 
-// One item for each replica that gave entries. In order: an entry that was drawn twice keeps its last error.
+// One item for each replica that gave windows. In order: one that was drawn twice keeps its last error.
 WD_FN void prioritize_replica(const ReplayPriorityArgs& args, std::int64_t i) {
+  constexpr float kLargest = 0.9f;
   const ReplayRing& ring = args.ring;
-  for (std::int64_t unit = i * args.per_replica; unit < (i + 1) * args.per_replica; ++unit) {
-    float sum = 0.0f, count = 0.0f;
-    for (std::int64_t k = unit * ring.num_agents; k < (unit + 1) * ring.num_agents; ++k) {
+  for (std::int64_t window = i * args.per_replica; window < (i + 1) * args.per_replica; ++window) {
+    const WindowRows rows = rows_of_window(args.units / ring.length, args.per_block, window, ring.length);
+    float largest = 0.0f, sum = 0.0f, count = 0.0f;
+    for (std::int64_t i = 0; i < ring.length * ring.num_agents; ++i) {
+      const std::int64_t unit = rows.first + i / ring.num_agents * rows.stride,
+                         k = unit * ring.num_agents + i % ring.num_agents;
       if (args.mask[k] == 0) continue;
+      largest = max(largest, abs(args.error[k]));
       sum += abs(args.error[k]);
       count += 1.0f;
     }
     if (count == 0.0f) continue;
-    const float priority = exp(args.exponent * log(sum / count + args.floor));
-    const std::int64_t e = args.entry[unit] / ring.capacity;
-    set_leaf(tree_of(ring, e), ring.leaves, args.entry[unit] % ring.capacity, priority);
+    const float mean = sum / count,
+                error = ring.length == 1 ? mean : kLargest * largest + (1.0f - kLargest) * mean;
+    const float priority = exp(args.exponent * log(error + args.floor));
+    const std::int64_t place = args.entry[rows.first], e = place / ring.capacity;
+    set_leaf(tree_of(ring, e), ring.leaves, (place + ring.capacity - ring.burn_in) % ring.capacity, priority);
     ring.highest[e] = max(ring.highest[e], priority);
   }
 }
@@ -166,18 +187,20 @@ WD_FN void draw_agent(const ReplayDrawArgs& args, std::int64_t e, std::int64_t g
   args.weight[to] = played ? weight : 0.0f;
 }
 
-WD_FN void draw_unit(const ReplayDrawArgs& args, std::int64_t unit) {
+// An item is a step that is learned from in one window, and lists every L-th entry of that from it on.
+WD_FN void draw_unit(const ReplayDrawArgs& args, std::int64_t item) {
   const ReplayRing& ring = args.ring;
+  const std::int64_t window = item / ring.length, step = item % ring.length;
   const auto number = [](std::uint32_t word, std::int64_t n) {  // uniform on 0 .. n - 1, n < 2^32
     return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(n)) >> 32);
   };
   // All ranks skip the same number of replicas.
   const std::int64_t offset = args.every > 1 ? number(draw_bits(args, ~0u, 0).word[0], args.every) : 0;
-  const std::int64_t e = unit / args.per_replica * args.every + offset, k = unit % args.per_replica;
+  const std::int64_t e = window / args.per_replica * args.every + offset, k = window % args.per_replica;
   const Philox bits =
       draw_bits(args, static_cast<std::uint32_t>(args.first_replica + e), static_cast<std::uint32_t>(k));
   const std::int64_t entries = entries_of(ring), drawable = drawable_of(ring, entries);
-  // The oldest entry that is still there, and from it on the one to draw.
+  // The oldest entry that is still there, and from it on the one with which the window begins.
   const std::int64_t oldest = entries > ring.capacity ? entries - ring.capacity : 0;
   std::int64_t g = oldest + number(bits.word[0], drawable);
   float weight = drawable > 0 ? 1.0f : 0.0f;
@@ -190,10 +213,20 @@ WD_FN void draw_unit(const ReplayDrawArgs& args, std::int64_t unit) {
                                 : 0.0f;  // nothing can be drawn here
     if (weight > 0.0f) g = oldest + (slot - oldest % ring.capacity + ring.capacity) % ring.capacity;
   }
-  const std::int64_t m = steps_to_successor(ring, e, g);
-  args.entry[unit] = place_of(ring, e, g);
-  args.next[unit] = place_of(ring, e, g + m);
-  for (int a = 0; a < ring.num_agents; ++a) draw_agent(args, e, g, m, a, weight, unit * ring.num_agents + a);
+  const std::int64_t windows = args.units / ring.length, now = g + ring.burn_in + step,
+                     m = steps_to_successor(ring, e, now);
+  const WindowRows rows = rows_of_window(windows, args.per_block, window, ring.length);
+  const std::int64_t unit = rows.first + step * rows.stride;
+  args.entry[unit] = place_of(ring, e, now);
+  args.next[unit] = place_of(ring, e, now + m);
+  for (int a = 0; a < ring.num_agents; ++a)
+    draw_agent(args, e, now, m, a, weight, unit * ring.num_agents + a);
+  if (args.window == nullptr) return;
+  const WindowRows all = rows_of_window(windows, args.per_block, window, span_of(ring));
+  for (std::int64_t t = step; t < span_of(ring); t += ring.length)
+    args.window[all.first + t * all.stride] = place_of(ring, e, g + t);
+  if (step == 0) args.first[window] = place_of(ring, e, g);
+  args.successor[unit] = (now + m - g) * all.stride + window % args.per_block;
 }
 
 }  // namespace wd

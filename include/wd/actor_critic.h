@@ -74,18 +74,22 @@ class ActorCritic : public ReplayAlgorithm {
 
   // --- pieces of passes ---
   bool is_continuous() const { return policy_.action_layout().components > 0; }
-  // The input of critics: the observations of `rows`, and these actions, [rows, components].
-  NetworkInput with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
-                           std::int64_t end) const;
+  // The input of critics: what they read in rows [begin, end), or in their next_input(), and these actions,
+  // [rows, components]. With a state, that is of all critics, [critics, ...].
+  NetworkInput critics_input(const ReplayBatch& batch, const at::Tensor& action, std::int64_t begin,
+                             std::int64_t end, bool next = false) const;
   // Runs critics, or the first `count` of them, on these rows.
   CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
                           int count = kMaxCritics) const;
+  // What target critics say of the next states of these rows, and of these actions in next_input().
+  CriticsOutput criticize_next(const ReplayBatch& batch, const Lane& lane, const at::Tensor& action,
+                               std::int64_t begin, std::int64_t end) const;
   // Goes back through the first `count` critics from lane.rows("value_grad"), and adds to their gradients in
   // this lane if they learn there. by_action: writes the gradients of the action to lane.rows("action_grad").
   void go_back(Lane& lane, const NetworkInput& input, std::int64_t n, int count, bool by_action) const;
-  // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
-  // penalty.
-  ActorDraw draw(int purpose, std::int64_t begin) const;
+  // Where the actor's random numbers come from, in rows of next_input() for targets, and else of batch.now.
+  enum Purpose { kForTargets, kForActor, kForPenalty };
+  ActorDraw draw(int purpose, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
   ActorActionsArgs actions_of(const at::Tensor& output, const ActorDraw& draw,
                               const at::Tensor& action) const;
@@ -116,12 +120,16 @@ class ActorCritic : public ReplayAlgorithm {
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) final;
   at::Tensor played_values(const Batch& batch, std::int64_t rows) const final;
   double dormant_share_of_critics() const;
+  void burn_in_critics(const ReplayBatch& batch);
   void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
                 const at::Tensor& grad) const;
   void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   Learned actor_;
-  Lanes critic_lanes_, actor_lanes_;
+  Lanes critic_lanes_, actor_lanes_, critic_burn_in_lanes_;
+  // With a state: of each critic where the learned part of a window begins, and 0, [critics + 1, windows * A,
+  // size]. Nobody stores their states, so they begin a window with 0.
+  at::Tensor critic_states_;
   Coefficients rate_;
   ActionLayout critic_layout_;  // of choices; of a continuous action one choice, whose value is that of it
   at::Tensor no_choice_;        // [rows of a batch] int32 zeros: that choice

@@ -132,6 +132,10 @@ struct AlgorithmTraits {
   bool carries_noise = false;
   // The network computes values in units of their own (Policy::normalize_values).
   bool normalizes_value = false;
+  // Of those with a replay memory: can learn from windows of networks with a state (ReplayBatch), and how
+  // many steps of them only lead to the state.
+  bool windows = false;
+  int burn_in = 0;
   // The critic must read a stream of replicas (model.critic_reads).
   bool values_state = false;
   // Learns one value of all agents of a replica; its network is the policy's (Policy::mixer).
@@ -151,8 +155,9 @@ struct AlgorithmTraits {
   int epochs = 1, minibatches = 1;
   // Agents' rows of a rollout, of all replicas, that an epoch learns from at most; 0: all.
   std::int64_t row_limit = 0;
-  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it
-  // can learn from so many environment steps per iteration at most; 0: any number.
+  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this
+  // (PolicySettings::replicas_unit() if the network has a state), and it can learn from so many environment
+  // steps per iteration at most; 0: any number.
   std::int64_t replicas_unit = 1, max_batch = 0;
 };
 

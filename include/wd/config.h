@@ -69,7 +69,8 @@ struct ModelSettings {
   int noise_every = 4;                                     // kGsdeActions: steps that share a noise matrix
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
-  int sequence_length = 0;  // for networks with a state: steps per gradient; 0: the whole rollout
+  // For networks with a state: steps per gradient; 0: the whole rollout, or ReplaySettings::kSequence.
+  int sequence_length = 0;
 
   // What the actor and the critic read, some of it perhaps twice.
   std::vector<std::string> all_reads() const {
@@ -124,6 +125,10 @@ struct PolicySettings {
   // Learns by this algorithm, with its defaults, also for the network. Throws UsageError if there is none.
   void learn_by(const std::string& algorithm);
 
+  // ModelSettings::steps_together() of rollouts, or of windows of a replay memory.
+  std::int64_t steps_together(std::int64_t rollout_steps) const;
+  // AlgorithmTraits::replicas_unit: of as many windows as a batch has.
+  std::int64_t replicas_unit() const;
   // How many different players beside itself `opponents` names.
   int num_opponents() const;
   // All fields but name, opponents and model; selecting another algorithm resets the settings to its

@@ -16,7 +16,8 @@ namespace wd {
 
 struct ReplayRing;
 
-// Units to learn from, in memory that the next draw overwrites. Rows are [units * A].
+// Units to learn from, in memory that the next draw overwrites. Rows are [units * A]. Of a network with a
+// state they are sequences, `now.sequences`: the learned parts of windows (Kapturowski et al. 2019, ICLR).
 struct ReplayBatch {
   Batch now;            // the transitions: observation, action_mask, action, mask
   Batch next;           // n steps later, or where the episode ended: observation, action_mask
@@ -24,10 +25,22 @@ struct ReplayBatch {
   at::Tensor discount;  // float32: of the value of what is there; 0 if nothing follows
   at::Tensor weight;    // float32: of the row's loss; 0 where the mask is 0
   at::Tensor entry;     // [units] int64: their places in the ring
+  // Of a network with a state: all `steps` of the windows, [windows * steps * A] rows in the order of `now`,
+  // with the states that were stored at their beginnings, or 0 if they were recorded. The first `burn_in`
+  // steps only lead to the states in `now`, which ReplayAlgorithm computes. successor: [units] int64, which
+  // of its block's rows in `all` the unit's `next` is, in units.
+  Batch all;
+  int steps = 0, burn_in = 0;
+  at::Tensor successor;
+  // Rows of `all`, or else of `next`, of windows that have so many rows in `now`.
+  std::int64_t rows_of_all(std::int64_t rows) const {
+    return steps > 0 ? rows / now.sequences.length * steps : rows;
+  }
 };
 
-// Every replica has its own ring, in the memory of the rank that steps it, and gives as many units to a batch
-// as any other; or, if a batch has fewer units than there are replicas, evenly spaced replicas give one each.
+// Every replica has its own ring, in the memory of the rank that steps it, and gives as many units, or
+// windows of them, to a batch as any other; or, if a batch has fewer than there are replicas, evenly spaced
+// replicas give one each.
 // Draws depend only on (seed, iteration, number of the draw, replica). So 1, 2 and 4 ranks learn from the
 // same units. All memory is allocated by the constructor.
 //
@@ -37,8 +50,8 @@ class Replay {
  public:
   // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards; team: rows
   // are those of TeamTargetArgs (wd/kernels/team.h). Throws UsageError if the batch cannot be shared equally
-  // by replicas and ranks, if the policy's network has a state, or if too little is recorded;
-  // std::runtime_error naming a file that cannot be read.
+  // by replicas and ranks, or if too little is recorded; std::runtime_error naming a file that cannot be
+  // read.
   Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale,
          bool team = false);
 
@@ -54,8 +67,9 @@ class Replay {
   // Prioritized: gives the units of the last draw priorities by their errors, [units * A] float32. Enqueues.
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);
 
-  std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
-  int agents() const { return buffers_.num_agents; }           // whose rows are together
+  std::int64_t rows() const { return batch_.weight.size(0); }      // of a batch
+  int agents() const { return buffers_.num_agents; }               // whose rows are together
+  std::int64_t sequences() const { return windows() * agents(); }  // of a batch
   // Replicas of all ranks, and steps of a rollout.
   TrainingShape shape() const { return {.num_envs = num_envs_, .rollout_steps = trajectory_.steps()}; }
   // Batches to learn from in an iteration.
@@ -69,7 +83,8 @@ class Replay {
 
   // Units of the newest entries of some replicas, evenly spaced and of all ranks at most about `units`,
   // behind which the discounted return of an agent is known (Followed in src/algorithm/measure.h): their
-  // rows, with the mask of where it is, and that return, [rows] float64 on the CPU. Synchronizes on CUDA.
+  // rows, with the mask of where it is, and that return, [rows] float64 on the CPU; of a network with a
+  // state, sequences of one step from the states that were stored there. Synchronizes on CUDA.
   // All ranks.
   struct Known {
     Batch batch;
@@ -94,7 +109,10 @@ class Replay {
   static double bytes(const WorkerShape& worker, const ReplaySettings& settings);
 
  private:
-  void allocate(std::int64_t units);
+  void allocate();
+  static bool remembers(const BufferField& field, const PolicyLayout& layout, bool recorded);
+  std::int64_t windows() const { return units_ / length_; }
+  std::int64_t span() const { return settings_.span(length_); }
   at::Tensor ring_of(at::Tensor PolicyBuffers::* tensor) const;  // undefined if it is not remembered
   void load(const Recording& recording);
   void admit_recorded();
@@ -110,8 +128,10 @@ class Replay {
   std::uint64_t seed_;
   std::uint32_t policy_;
   Device device_;
-  std::int64_t num_envs_, first_replica_;  // of all ranks; the first one of this rank
-  std::int64_t units_, per_replica_, every_;
+  std::int64_t num_envs_, first_replica_;     // of all ranks; the first one of this rank
+  Sequences sequences_;                       // length 0: the network has no state
+  std::int64_t length_ = 1;                   // units of a window
+  std::int64_t units_, per_replica_, every_;  // of a batch; windows of a replica; of so many replicas, one
   std::int64_t recorded_ =
       0;  // entries of each replica that were read from files; 0: the ring is appended to
   std::int64_t begun_here_ = 0;  // a copy of begun_ on the host
@@ -122,7 +142,7 @@ class Replay {
   std::vector<Remembered> remembered_;
   // [E, C, A]; the tree [E, 2 leaves]; [E]; [1].
   at::Tensor flags_, tree_, highest_, begun_;
-  at::Tensor next_entry_;
+  at::Tensor next_entry_, all_entries_, first_entry_;
   ReplayBatch batch_;
 };
 

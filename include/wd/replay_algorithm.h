@@ -14,6 +14,7 @@
 #include "wd/algorithm.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
+#include "wd/lanes.h"
 #include "wd/learned.h"
 #include "wd/replay.h"
 
@@ -72,6 +73,24 @@ class ReplayAlgorithm : public Algorithm {
   virtual int variant(std::int64_t) const { return 0; }
   int current_variant() const { return stage_ - 1; }
 
+  // --- what passes over a batch of a network with a state need; without one, they do what their names say ---
+  // Runs a pass for the blocks of batch.now, in lanes that have room for the rows of next_input().
+  at::Tensor run(Lanes& lanes, const ReplayBatch& batch, const Lanes::Pass& pass,
+                 const std::function<bool()>& should_stop = {}) const;
+  // What the policy's network, or critics, read of the next states of rows [begin, end): with a state, all
+  // steps of their windows. So outputs of what was run on it are those of other rows: at_next() copies what
+  // belongs to rows [begin, end) to the `k`-th lane.rows(name) of memory_of_next(), and returns that; or
+  // returns `output` itself.
+  NetworkInput next_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                          bool of_critic = false) const;
+  at::Tensor at_next(const ReplayBatch& batch, std::int64_t begin, std::int64_t end, const at::Tensor& output,
+                     const Lane& lane, const char* name, int k = 0) const;
+  std::vector<RowMemory> memory_of_next(std::vector<RowMemory> rows) const;
+  // The first `steps` of their windows; the state is the policy's own.
+  NetworkInput window_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end, int steps,
+                            bool of_critic) const;
+  bool has_state() const { return policy_.model().network(0).state_size() > 0; }
+
   std::int64_t updates() const { return stage_ == kFill ? 0 : updates_; }  // of this iteration
   // Mean of a sum of the last update, by the first one, the count. Synchronizes on CUDA.
   double mean_of_sum(int sum) const;
@@ -113,7 +132,10 @@ class ReplayAlgorithm : public Algorithm {
  private:
   enum Coefficient { kLr, kMaxGradNorm, kImportance };
 
+  void burn_in(const ReplayBatch& batch);
+
   const bool limits_;
+  Lanes burn_in_lanes_;  // of the policy's networks
   Coefficients coefficients_;
   int stage_ = kFill;
 };

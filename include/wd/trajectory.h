@@ -164,8 +164,8 @@ struct BufferField {
   bool carried;      // the next rollout begins with its last row, which checkpoints hold
   bool of_sequence;  // a batch has only the rows of its sequences' first steps
   unsigned phases;   // in which every row is read or written once
-  bool replayed;     // replay memories remember it; with `last_row`, a batch has it of what follows too
-  bool recorded;     // recordings hold it
+  bool replayed;     // replay memories remember it
+  bool recorded;     // recordings hold it; if replayed, with `last_row`, a batch has it of what follows too
   int stream = -1;   // index of Spec::streams; -1: none, and the members above say all
 
   // "observation", or the name of the stream.

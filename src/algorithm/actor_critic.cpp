@@ -33,10 +33,10 @@ SumNames actor_sums() {
 }
 
 // Gradients of what each critic computes.
-RowMemory gradients_of_critics(const Policy& policy) {
+RowMemory gradients_of_critics(const Policy& policy, const char* name = "value_grad") {
   const ActionLayout& layout = policy.action_layout();
   const CriticShape& shape = policy.critic_shape();
-  return {"value_grad", layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
+  return {name, layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
 }
 
 // What the actor's pass needs: these, and of continuous actions gradients by the action that each critic
@@ -65,6 +65,12 @@ ActionLayout layout_of_critics(const ActionLayout& of_actor) {
   layout.num_heads = 1;
   layout.head_size[0] = 1;
   return layout;
+}
+
+// With states of all critics, that of one.
+NetworkInput of_critic(NetworkInput input, int i) {
+  if (input.state.defined()) input.state = input.state[i];
+  return input;
 }
 
 std::vector<NamedTensor> prefixed(const char* prefix, std::vector<NamedTensor> tensors) {
@@ -96,11 +102,18 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
                     joined<RowMemory>(
                         {gradients_of_critics(policy_),
                          {"target", needs.targets > 0 ? needs.targets : policy_.critic_shape().quantiles}},
-                        needs.rows),
+                        joined(needs.rows, memory_of_next({{"next_actor", policy_.action_layout().columns()},
+                                                           {"next_log_prob", 1},
+                                                           gradients_of_critics(policy_, "next_critic")}))),
                     device_),
       actor_lanes_(
           {{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs, !needs.one_critic}},
           kNumActorSums, joined(memory_of_actor(policy_), needs.rows), device_),
+      critic_burn_in_lanes_({{policy_.critics(), ModelUse::kForward}}, 0, {}, device_),
+      critic_states_(has_state() ? at::zeros({policy_.critic_shape().count + 1, replay_.sequences(),
+                                              policy_.critics()->network(0).state_size()},
+                                             policy_.parameters().options())
+                                 : at::Tensor()),
       rate_(std::array{&settings.lr}, device_),
       critic_layout_(layout_of_critics(policy_.action_layout())),
       no_choice_(at::zeros({replay_.rows()}, policy_.parameters().options().dtype(at::kInt))),
@@ -118,8 +131,9 @@ void ActorCritic::begin_update(const TrainingClock& clock) {
 }
 
 at::Tensor ActorCritic::accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) {
-  return critic_lanes_.run(
-      policy_.blocks(batch.now),
+  if (batch.burn_in > 0) burn_in_critics(batch);
+  return run(
+      critic_lanes_, batch,
       [&](Lane& lane, std::int64_t begin, std::int64_t end) { critic_pass(lane, batch, begin, end); },
       should_stop);
 }
@@ -127,8 +141,9 @@ at::Tensor ActorCritic::accumulate(const ReplayBatch& batch, const std::function
 void ActorCritic::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
   if (!on_actor_) return ReplayAlgorithm::begin_step(clock, should_stop);
   const auto stopping = [&] { return should_stop ? std::optional(should_stop()) : std::nullopt; };
-  const at::Tensor totals = actor_lanes_.run(
-      policy_.blocks(batch_->now),
+  if (batch_->burn_in > 0) burn_in_critics(*batch_);
+  const at::Tensor totals = run(
+      actor_lanes_, *batch_,
       [&](Lane& lane, std::int64_t begin, std::int64_t end) { actor_pass(lane, *batch_, begin, end); },
       should_stop);
   begin_actor_step(totals, stopping());
@@ -149,11 +164,34 @@ bool ActorCritic::end_step() {
   return true;
 }
 
-NetworkInput ActorCritic::with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
-                                      std::int64_t end) const {
-  NetworkInput input = policy_.critic_input(rows, begin, end);
+NetworkInput ActorCritic::critics_input(const ReplayBatch& batch, const at::Tensor& action,
+                                        std::int64_t begin, std::int64_t end, bool next) const {
+  NetworkInput input =
+      next ? next_input(batch, begin, end, true) : policy_.critic_input(batch.now, begin, end);
   if (is_continuous()) input.parts[policy_.action_part()] = action;
+  if (batch.steps == 0) return input;
+  const std::int64_t length = batch.now.sequences.length, count = policy_.critic_shape().count;
+  input.state = critic_states_.slice(1, begin / length, end / length);
+  if (next) input.state = input.state.narrow(0, count, 1).expand({count, -1, -1});
   return input;
+}
+
+// The critics' states behind the first steps of their windows, where they are computed with what was played.
+void ActorCritic::burn_in_critics(const ReplayBatch& batch) {
+  const std::int64_t length = batch.now.sequences.length, count = policy_.critic_shape().count;
+  run(critic_burn_in_lanes_, batch, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    NetworkInput input = window_input(batch, begin, end, batch.burn_in, true);
+    if (is_continuous())
+      input.parts[policy_.action_part()] =
+          batch.all.action.narrow(0, batch.rows_of_all(begin), input.restarted.size(0));
+    const at::Tensor states = critic_states_.slice(1, begin / length, end / length);
+    input.state = states[count];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Network& network = policy_.critics()->network(static_cast<std::size_t>(i));
+      input.next_state = states[i];
+      network.forward(input, lane.of(network));
+    }
+  });
 }
 
 CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
@@ -164,39 +202,58 @@ CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, con
   const Network* const all = lane.together(critics);
   for (int i = 0; i < output.count; ++i) {
     const Network& network = all != nullptr ? *all : critics.network(static_cast<std::size_t>(i));
-    if (all == nullptr || i == 0) network.forward(input, lane.of(network));
+    if (all == nullptr || i == 0) network.forward(of_critic(input, i), lane.of(network));
     const at::Tensor& values = lane.of(network).output;
     output.value[i] = rows_of<const float>(all != nullptr ? values[i] : values);
   }
   return output;
 }
 
+CriticsOutput ActorCritic::criticize_next(const ReplayBatch& batch, const Lane& lane,
+                                          const at::Tensor& action, std::int64_t begin,
+                                          std::int64_t end) const {
+  CriticsOutput output = criticize(target_critics_, lane, critics_input(batch, action, begin, end, true));
+  for (int i = 0; i < output.count && batch.steps > 0; ++i) {
+    const at::Tensor& values = lane.of(target_critics_.network(static_cast<std::size_t>(i))).output;
+    output.value[i] = rows_of<const float>(at_next(batch, begin, end, values, lane, "next_critic", i));
+  }
+  return output;
+}
+
 void ActorCritic::go_back(Lane& lane, const NetworkInput& input, std::int64_t n, int count,
                           bool by_action) const {
-  const auto run = [&](const Network& network, const at::Tensor& value_grad, const at::Tensor& action_grad) {
+  const auto back = [&](const Network& network, const at::Tensor& value_grad, const at::Tensor& action_grad,
+                        int i) {
     std::vector<at::Tensor> part_grads;
     if (by_action) {
       part_grads.resize(policy_.action_part() + 1);
       part_grads.back() = action_grad;
     }
-    network.backward(input, value_grad.narrow(-2, 0, n), lane.of(network), lane.gradient(network),
-                     part_grads);
+    network.backward(of_critic(input, i), value_grad.narrow(-2, 0, n), lane.of(network),
+                     lane.gradient(network), part_grads);
   };
   const Model& critics = *policy_.critics();
   const auto grad_of = [&](int i) { return by_action ? lane.rows("action_grad", i) : at::Tensor(); };
   if (const Network* const all = lane.together(critics))
-    return run(*all, lane.all_rows("value_grad"), by_action ? lane.all_rows("action_grad") : at::Tensor());
+    return back(*all, lane.all_rows("value_grad"), by_action ? lane.all_rows("action_grad") : at::Tensor(),
+                0);
   for (int i = 0; i < count; ++i)
-    run(critics.network(static_cast<std::size_t>(i)), lane.rows("value_grad", i), grad_of(i));
+    back(critics.network(static_cast<std::size_t>(i)), lane.rows("value_grad", i), grad_of(i), i);
 }
 
-ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
+ActorDraw ActorCritic::draw(int purpose, const ReplayBatch& batch, std::int64_t begin,
+                            std::int64_t end) const {
   constexpr int kPurposes = 3;
-  return {.key = RandomKey::of(seed_, RandomUse::kActor),
-          .time = time_,
-          .update = static_cast<int>(update_),
-          .purpose = kPurposes * index_ + purpose,
-          .first_row = group_.rank() * replay_.rows() + begin};
+  ActorDraw draw{.key = RandomKey::of(seed_, RandomUse::kActor),
+                 .time = time_,
+                 .update = static_cast<int>(update_),
+                 .purpose = kPurposes * index_ + purpose,
+                 .first_row = group_.rank() * replay_.rows() + begin};
+  if (batch.steps == 0) return draw;
+  draw.sequences = (end - begin) / batch.now.sequences.length;
+  draw.steps = purpose == kForTargets ? batch.steps : batch.now.sequences.length;
+  if (purpose == kForTargets) draw.first_row = batch.rows_of_all(draw.first_row);
+  return draw;
 }
 
 ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, const ActorDraw& draw,
@@ -211,21 +268,23 @@ void ActorCritic::targets_of(const Network& actor, Lane& lane, const ReplayBatch
                              std::int64_t end, const Noise& noise, const float* alpha) const {
   const Queue queue = current_queue(device_);
   const std::int64_t n = end - begin;
-  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
-  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(lane.of(actor).output, draw(0, begin), action);
+  actor.forward(next_input(batch, begin, end), lane.of(actor));
+  const at::Tensor action = lane.rows("action").narrow(0, 0, batch.rows_of_all(n));
+  ActorActionsArgs actions = actions_of(lane.of(actor).output, draw(kForTargets, batch, begin, end), action);
   actions.noise = static_cast<float>(noise.deviation);
   actions.noise_clip = static_cast<float>(noise.clip);
   if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
   actor_actions(queue, actions);
-  critic_target(queue,
-                {.rows = n,
-                 .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
-                 .log_prob = actions.log_prob,
-                 .alpha = alpha,
-                 .reward = at_row<const float>(batch.reward, begin),
-                 .discount = at_row<const float>(batch.discount, begin),
-                 .target = rows_of<float>(lane.rows("target"))});
+  const at::Tensor log_prob = alpha != nullptr
+                                  ? at_next(batch, begin, end, lane.rows("log_prob"), lane, "next_log_prob")
+                                  : at::Tensor();
+  critic_target(queue, {.rows = n,
+                        .critics = criticize_next(batch, lane, action, begin, end),
+                        .log_prob = at_row<const float>(log_prob),
+                        .alpha = alpha,
+                        .reward = at_row<const float>(batch.reward, begin),
+                        .discount = at_row<const float>(batch.discount, begin),
+                        .target = rows_of<float>(lane.rows("target"))});
 }
 
 void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -233,7 +292,7 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
   targets(lane, batch, begin, end);
   const std::int64_t n = end - begin;
   const at::Tensor action = batch.now.action.slice(0, begin, end);
-  const NetworkInput input = with_action(batch.now, action, begin, end);
+  const NetworkInput input = critics_input(batch, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   const bool together = lane.together(*policy_.critics()) != nullptr;
   for (int i = 0; i < (together ? 1 : values.count); ++i) {
@@ -284,8 +343,9 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
   const Network& actor = policy_.model().network(0);
   actor.forward(policy_.input(batch.now, begin, end), lane.of(actor));
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  actor_actions(current_queue(device_), actions_of(lane.of(actor).output, draw(2, begin), action));
-  const NetworkInput input = with_action(batch.now, action, begin, end);
+  actor_actions(current_queue(device_),
+                actions_of(lane.of(actor).output, draw(kForPenalty, batch, begin, end), action));
+  const NetworkInput input = critics_input(batch, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   for (int i = 0; i < values.count; ++i)
     penalize(batch, begin, conservative(), false, lane.rows("value_grad", i).narrow(0, 0, n));
@@ -299,11 +359,11 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const std::int64_t n = end - begin;
   const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(pass.actor->output, draw(1, begin), action);
+  ActorActionsArgs actions = actions_of(pass.actor->output, draw(kForActor, batch, begin, end), action);
   if (alpha != nullptr) actions.log_prob = at_row<float>(lane.rows("log_prob"));
   actor_actions(queue, actions);
 
-  const NetworkInput input = with_action(batch.now, action, begin, end);
+  const NetworkInput input = critics_input(batch, action, begin, end);
   ActorLossArgs loss;
   loss.rows = n;
   loss.critics = criticize(*policy_.critics(), lane, input, count);
@@ -377,17 +437,17 @@ std::string ActorCritic::warning_of(double paid) const {
 
 // Of the critics, for rows of the last batch.
 double ActorCritic::dormant_share_of_critics() const {
-  if (updates() == 0) return std::nan("");
+  if (updates() == 0 || has_state()) return std::nan("");
   const Batch& batch = batch_->now;
   const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
-  const NetworkInput input = with_action(batch, batch.action.narrow(0, 0, rows), 0, rows);
+  const NetworkInput input = critics_input(*batch_, batch.action.narrow(0, 0, rows), 0, rows);
   std::vector<Probe> probes;
   for (const auto& critic : policy_.critics()->networks()) probes.push_back({critic.get(), input});
   return dormant_share(probes, batch.mask, rows, group_);
 }
 
 double ActorCritic::critics_gap() const {
-  if (updates() == 0 || policy_.critic_shape().count == 1) return std::nan("");
+  if (updates() == 0 || policy_.critic_shape().count == 1 || has_state()) return std::nan("");
   const Batch& batch = batch_->now;
   const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
   const at::Tensor values = played_values(batch, rows);
@@ -396,8 +456,10 @@ double ActorCritic::critics_gap() const {
 }
 
 at::Tensor ActorCritic::played_values(const Batch& batch, std::int64_t rows) const {
+  if (has_state()) return {};  // nobody knows that of the critics there
   const at::Tensor action = batch.action.narrow(0, 0, rows);
-  const NetworkInput input = with_action(batch, action, 0, rows);
+  NetworkInput input = policy_.critic_input(batch, 0, rows);
+  if (is_continuous()) input.parts[policy_.action_part()] = action;
   std::vector<at::Tensor> values;
   for (const auto& critic : policy_.critics()->networks()) {
     const at::Tensor output =
@@ -454,7 +516,9 @@ double ActorCriticSettings::bytes(const WorkerShape& worker) const {
       make_critics(worker.layout, worker.model, {its.critics, worker.model.quantiles}, {}, worker.precision);
   return model_bytes(networks, 0, worker.precision, false) +
          (has_target_actor() ? bytes_of_target(worker) : 0.0) + OffPolicySettings::bytes(worker) +
-         Replay::rows(worker, replay) * sizeof(std::int32_t);
+         Replay::rows(worker, replay) * sizeof(std::int32_t) +
+         (its.critics + 1.0) * Replay::rows(worker, replay) * worker.model.state_size() * sizeof(float) /
+             static_cast<double>(worker.model.steps_together(ReplaySettings::kSequence));
 }
 
 }  // namespace wd

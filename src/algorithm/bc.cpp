@@ -72,6 +72,8 @@ void BcSettings::describe(Fields& field) {
   field("batch_size", replay.batch_size, {1, 1e9}, "transitions that an update learns from");
   field("replay_ratio", replay.replay_ratio, above(0, 1e6),
         "updates per iteration are replay_ratio x train_batch_size / batch_size, rounded to a whole number");
+  field("burn_in", replay.burn_in, {0, 1e6},
+        "of networks with a state: steps before those that are learned from, which only lead to the state");
   field("entropy_coeff", entropy_coeff, {0, 1e9}, "weight of the entropy, which keeps the policy random");
   describe_optimizer(field);
 }
@@ -84,6 +86,7 @@ AlgorithmTraits BcSettings::traits() const {
   AlgorithmTraits traits = OffPolicySettings::traits();
   traits.learns_from = LearnsFrom::kRecordings;
   traits.learns_quantiles = false;
+  traits.windows = true;
   traits.max_batch = 0;
   return traits;
 }

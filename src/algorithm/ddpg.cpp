@@ -57,6 +57,7 @@ void DdpgSettings::describe(Fields& field) {
 
 AlgorithmTraits DdpgSettings::traits() const {
   AlgorithmTraits traits = OffPolicySettings::traits();
+  traits.windows = true;
   traits.output = PolicyOutput::kPoint;
   traits.critics = 1;
   traits.carries_noise = noise_damping < 1.0;

@@ -71,9 +71,11 @@ Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
       mixing_(policy_, settings.mixer),
       target_(policy_.model().like()),
       lanes_({{&policy_.model(), ModelUse::kLearns}, {&target_, ModelUse::kForward}}, kNumTdSums,
-             mixing_.with_memory(
-                 {{"target", quantiles_of(policy_)},
-                  {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}}),
+             joined(mixing_.with_memory(
+                        {{"target", quantiles_of(policy_)},
+                         {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}}),
+                    memory_of_next({{"select", policy_.action_layout().columns()},
+                                    {"value", policy_.action_layout().columns() * quantiles_of(policy_)}})),
              device_),
       quantiles_(quantiles_of(policy_)) {}
 
@@ -96,13 +98,13 @@ void Dqn::before_update(std::int64_t update) {
 
 // Returns the sums by TdSum.
 at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) {
-  return lanes_.run(
-      policy_.blocks(batch.now),
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); }, should_stop);
+  return run(
+      lanes_, batch, [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); },
+      should_stop);
 }
 
 at::Tensor Dqn::played_values(const Batch& batch, std::int64_t rows) const {
-  if (mixing_.is_on()) return {};
+  if (mixing_.is_on() || (has_state() && !batch.state.defined())) return {};
   const Probe probe{&policy_.model().network(0), policy_.input(batch, 0, rows)};
   const at::Tensor output = run_once(probe, rows)->output.narrow(0, 0, rows).cpu().to(at::kDouble);
   return taken_values(output, batch.action.narrow(0, 0, rows).cpu(), policy_.action_layout()).unsqueeze(0);
@@ -118,12 +120,13 @@ at::Tensor Dqn::values(const Network& network, const Lane& lane) const {
 // Computes the values of the next states, and what their targets follow from.
 NextValues Dqn::value_next(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Network &online = policy_.model().network(0), &target = target_.network(0);
-  const NetworkInput next = policy_.input(batch.next, begin, end);
+  const NetworkInput next = next_input(batch, begin, end);
   target.forward(next, lane.of(target));
   if (settings_.double_q) online.forward(next, lane.of(online));
+  const at::Tensor& by = lane.of(settings_.double_q ? online : target).output;
   return {.layout = policy_.action_layout(),
-          .select = rows_of<const float>(lane.of(settings_.double_q ? online : target).output),
-          .value = rows_of<const float>(values(target, lane)),
+          .select = rows_of<const float>(at_next(batch, begin, end, by, lane, "select")),
+          .value = rows_of<const float>(at_next(batch, begin, end, values(target, lane), lane, "value")),
           .legal = legal_of(batch.next, begin),
           .reward = at_row<const float>(batch.reward, begin),
           .discount = at_row<const float>(batch.discount, begin),
@@ -215,6 +218,7 @@ AlgorithmTraits DqnSettings::traits() const {
   AlgorithmTraits traits = OffPolicySettings::traits();
   traits.output = PolicyOutput::kValues;
   traits.mixer = mixer;
+  traits.windows = true;
   traits.learns_quantiles = mixer.kind == Mixer::kNone;
   return traits;
 }

@@ -10,7 +10,6 @@
 #include "kernels/gather.h"
 #include "kernels/replay.h"
 #include "src/algorithm/measure.h"
-#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
@@ -19,6 +18,7 @@
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -30,15 +30,19 @@ std::int64_t leaves_of(std::int64_t entries) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(entries)));
 }
 
-// Why replicas cannot share a batch, or nothing.
-std::string cannot_share(std::int64_t batch, std::int64_t num_envs) {
-  if (batch % num_envs == 0 || num_envs % batch == 0) return {};
-  const std::int64_t below = batch / num_envs * num_envs;
-  return concat(
-      "must be a multiple of the ", num_envs, " replicas, as ", below > 0 ? concat(below, " or ") : "",
-      below + num_envs,
-      ", or a divisor of them: every replica, or one of every so many, gives as many transitions as "
-      "the others");
+// Why replicas cannot share a batch of windows of so many transitions, or nothing.
+std::string cannot_share(std::int64_t batch, std::int64_t num_envs, std::int64_t length) {
+  const std::int64_t windows = batch / length;
+  if (batch % length != 0 || windows == 0)
+    return concat("must be a multiple of model.sequence_length = ", length,
+                  ", the transitions that are learned from in a window");
+  if (windows % num_envs == 0 || num_envs % windows == 0) return {};
+  const std::int64_t all = num_envs * length, below = batch / all * all;
+  const std::string of = length == 1 ? "" : concat(" x ", length, " steps of a window");
+  return concat("must be a multiple of the ", num_envs, " replicas", of, ", as ",
+                below > 0 ? concat(below, " or ") : "", below + all,
+                ", or a divisor of them: every replica, or one of every so many, gives as many transitions "
+                "as the others");
 }
 
 }  // namespace
@@ -54,6 +58,10 @@ void ReplaySettings::describe(Fields& field) {
         "replay_ratio x train_batch_size / batch_size, rounded to a whole number");
   field("learning_starts", learning_starts, {0, 1e12}, "environment steps before the first update");
   field("n_step", n_step, {1, 1000}, "rewards that are added before the target network's value");
+  field("burn_in", burn_in, {0, 1e6},
+        "of networks with a state: steps before those that are learned from, whose states are computed from "
+        "the one that was stored when they were played, or from 0 if they are recorded; no gradient flows "
+        "through them");
   field("prioritized", prioritized, "draw transitions by their last error instead of uniformly");
   field("priority_exponent", priority_exponent, {0, 10}, "prioritized: of the error; 0: uniform");
   field("importance_exponent", importance_exponent, {0, 10},
@@ -70,12 +78,14 @@ std::int64_t ReplaySettings::batches(const TrainingShape& shape) const {
 
 void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::Problem& problem) const {
   if (shape.rollout_steps < 1) return;  // trainer.train_batch_size is wrong
-  const std::int64_t least = (2 * shape.rollout_steps + n_step) * shape.num_envs;
+  const std::int64_t length = shape.steps_together, more = span(length) - 1;
+  const std::int64_t least = (2 * shape.rollout_steps + more) * shape.num_envs;
   if (buffer_size < least && !shape.offline)
-    problem("buffer_size", std::to_string(buffer_size),
-            concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps,
-                   " steps, and n_step = ", n_step, " more, of ", shape.num_envs, " replicas"));
-  if (const std::string reason = cannot_share(batch_size, shape.num_envs); !reason.empty())
+    problem(
+        "buffer_size", std::to_string(buffer_size),
+        concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps, " steps, and ",
+               more == n_step ? "n_step = " : "a window, ", more, " more, of ", shape.num_envs, " replicas"));
+  if (const std::string reason = cannot_share(batch_size, shape.num_envs, length); !reason.empty())
     problem("batch_size", std::to_string(batch_size), reason);
   if (batches(shape) < 1)
     problem("replay_ratio", concat(replay_ratio),
@@ -102,31 +112,40 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
       num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
       first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
   const std::string who = concat("policy '", buffers_.name, "': ");
-  Usage usage;
-  usage.uses = {Use::kReplay};
-  usage.uses.add(Use::kState, buffers_.state_size > 0);
-  require_compatible(buffers_.name, usage);
+  sequences_ = context.policy().sequences(ReplaySettings::kSequence);
+  length_ = std::max(sequences_.length, 1);
+  // A block has as many rows as one of sequences would, with all steps of its windows.
+  sequences_.per_block = static_cast<int>(std::max<std::int64_t>(sequences_.per_block * length_ / span(), 1));
   const std::int64_t batch = settings_.batch_size, ranks = context.group.size();
-  const std::string reason = cannot_share(batch, num_envs_);
+  const std::string reason = cannot_share(batch, num_envs_, length_);
   if (context.to_train && !reason.empty()) throw UsageError(concat(who, "batch_size = ", batch, ' ', reason));
-  if (context.to_train && batch % ranks != 0)
-    throw UsageError(concat(who, "batch_size = ", batch, ": must be a multiple of the ", ranks, " workers"));
-  per_replica_ = std::max<std::int64_t>(batch / num_envs_, 1);
-  every_ = std::max<std::int64_t>(num_envs_ / batch, 1);
+  if (context.to_train && batch / length_ % ranks != 0)
+    throw UsageError(concat(who, "batch_size = ", batch, ": must be a multiple of the ", ranks, " workers",
+                            length_ == 1 ? "" : concat(" x ", length_, " steps of a window")));
+  per_replica_ = std::max<std::int64_t>(batch / length_ / num_envs_, 1);
+  every_ = std::max<std::int64_t>(num_envs_ * length_ / batch, 1);
   units_ = batch / ranks;
   if (context.recorded != nullptr && context.to_train) {
     recorded_ = context.recorded->share(num_envs_);
-    if (recorded_ <= settings_.n_step)
+    if (recorded_ < span())
       throw UsageError(concat(who, "trainer.offline has ", context.recorded->entries(), " steps, ", recorded_,
                               " for each of ", num_envs_, " replicas, and n_step = ", settings_.n_step,
+                              sequences_.length == 0 ? "" : concat(" with windows of ", span(), " steps"),
                               " needs more: record more steps, or set fewer trainer.num_envs"));
   }
-  allocate(units_);
+  allocate();
   if (recorded_ > 0) load(*context.recorded);
 }
 
-void Replay::allocate(std::int64_t units) {
-  const std::int64_t C = recorded_ > 0 ? recorded_ : settings_.entries(shape()), E = trajectory_.num_envs(),
+// Recordings hold no states: windows of them begin with 0.
+bool Replay::remembers(const BufferField& field, const PolicyLayout& layout, bool recorded) {
+  return field.is_replayed(layout) && !(recorded && field.of_sequence);
+}
+
+void Replay::allocate() {
+  const std::int64_t units = units_, steps = sequences_.length > 0 ? span() : 0,
+                     of_windows = windows() * steps,
+                     C = recorded_ > 0 ? recorded_ : settings_.entries(shape()), E = trajectory_.num_envs(),
                      A = buffers_.num_agents;
   // Of a tensor [T or T + 1, E, ...] of the trajectory.
   const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
@@ -136,14 +155,21 @@ void Replay::allocate(std::int64_t units) {
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& rows = field.of(buffers_);
     if (!field.is_replayed(buffers_) || !rows.defined()) continue;
-    remembered_.push_back({&field, rows_of(rows, {E, C})});
+    if (remembers(field, buffers_, recorded_ > 0)) remembered_.push_back({&field, rows_of(rows, {E, C})});
     if (!field.in_batch(buffers_)) continue;
     const std::int64_t columns = field.form(buffers_)->columns;
-    for (Batch* const batch : {&batch_.now, &batch_.next}) {
-      if (batch == &batch_.next && !field.last_row) continue;
-      const at::Tensor flat = rows_of(rows, {units}).flatten(0, 1);
-      field.in(*batch) = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
+    const auto allocate = [&](Batch& batch, std::int64_t n) {
+      const at::Tensor flat = rows_of(rows, {n}).flatten(0, 1);
+      field.in(batch) = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
+    };
+    if (field.of_sequence) {
+      allocate(batch_.all, windows());
+      batch_.now.state = settings_.burn_in > 0 ? at::zeros_like(batch_.all.state) : batch_.all.state;
+      continue;
     }
+    allocate(batch_.now, units);
+    if (field.last_row && field.recorded) allocate(batch_.next, units);
+    if (steps > 0) allocate(batch_.all, of_windows);
   }
   flags_ = rows_of(buffers_.agent_terminated, {E, C});
   const auto floats = buffers_.reward.options();
@@ -154,6 +180,14 @@ void Replay::allocate(std::int64_t units) {
   }
   batch_.entry = at::zeros({units}, floats.dtype(at::kLong));
   next_entry_ = at::zeros_like(batch_.entry);
+  if (steps > 0) {
+    batch_.now.sequences = sequences_;
+    batch_.steps = static_cast<int>(steps);
+    batch_.burn_in = settings_.burn_in;
+    batch_.successor = at::zeros_like(batch_.entry);
+    all_entries_ = at::zeros({of_windows}, batch_.entry.options());
+    first_entry_ = at::zeros({windows()}, batch_.entry.options());
+  }
   batch_.now.mask = at::zeros({units * A}, flags_.options());
   batch_.next.mask = batch_.now.mask;
   batch_.reward = at::zeros({units * A}, floats);
@@ -172,6 +206,7 @@ void Replay::load(const Recording& recording) {
   for (std::int64_t e = 0; e < flags_.size(0); ++e) {
     const std::int64_t first = (first_replica_ + e) * recorded_;
     for (const auto& [field, rows] : remembered_) {
+      if (!field->recorded) continue;
       const std::int64_t columns = field->form(buffers_)->columns;
       const at::Tensor into = columns > 0 ? rows[e].narrow(-1, 0, columns) : rows[e];
       recording.read(
@@ -180,6 +215,12 @@ void Replay::load(const Recording& recording) {
       if (field->tensor == &PolicyBuffers::action) erase_impossible_actions(into, buffers_.action_space);
     }
     flags_[e].copy_(recorded_flags(recording, first, recorded_));
+    // An agent begins where it plays and did not in the step before, as in a reset step.
+    const at::Tensor restarted = ring_of(&PolicyBuffers::restarted),
+                     played = flags_[e].bitwise_and(kReplayPlayed);
+    if (!restarted.defined()) continue;
+    restarted[e].copy_(played);
+    restarted[e].slice(0, 1).mul_(1 - played.slice(0, 0, -1));
   }
   admit_recorded();
 }
@@ -199,6 +240,8 @@ ReplayRing Replay::ring(const TrainingClock& clock) const {
   ring.num_agents = buffers_.num_agents;
   ring.capacity = flags_.size(1);
   ring.n_step = settings_.n_step;
+  ring.burn_in = settings_.burn_in;
+  ring.length = length_;
   ring.time = clock.time();
   ring.begun = begun_.const_data_ptr<std::int64_t>();
   ring.flags = flags_.mutable_data_ptr<std::uint8_t>();
@@ -212,7 +255,7 @@ ReplayRing Replay::ring(const TrainingClock& clock) const {
 bool Replay::learns(std::int64_t iteration) const {
   if (recorded_ > 0) return true;
   const std::int64_t steps = (iteration + 1 - begun_here_) * trajectory_.steps();
-  return steps * num_envs_ >= settings_.learning_starts && steps > settings_.n_step;
+  return steps * num_envs_ >= settings_.learning_starts && steps >= span();
 }
 
 void Replay::append(const TrainingClock& clock) {
@@ -239,6 +282,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   ReplayDrawArgs args;
   args.ring = ring(clock);
   args.units = units_;
+  args.per_block = std::max(sequences_.per_block, 1);
   args.per_replica = per_replica_;
   args.every = every_;
   args.first_replica = first_replica_;
@@ -252,25 +296,38 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   args.stored_reward = ring_of(&PolicyBuffers::reward).const_data_ptr<float>();
   args.entry = batch_.entry.mutable_data_ptr<std::int64_t>();
   args.next = next_entry_.mutable_data_ptr<std::int64_t>();
+  args.window = at_row<std::int64_t>(all_entries_);
+  args.first = at_row<std::int64_t>(first_entry_);
+  args.successor = at_row<std::int64_t>(batch_.successor);
   args.reward = batch_.reward.mutable_data_ptr<float>();
   args.discount = batch_.discount.mutable_data_ptr<float>();
   args.weight = batch_.weight.mutable_data_ptr<float>();
   args.mask = batch_.now.mask.mutable_data_ptr<std::uint8_t>();
   const Queue queue = current_queue(device_);
   replay_draw(queue, args);
-  GatherArgs now, next;
+  GatherArgs now, next, all, state;
   now.rows = next.rows = units_;
   now.index = args.entry;
   next.index = args.next;
+  all.rows = windows() * batch_.steps;
+  all.index = args.window;
+  state.rows = windows();
+  state.index = args.first;
   const auto add = [](GatherArgs& rows, const at::Tensor& from, const at::Tensor& to) {
     rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
   };
   for (const auto& [field, rows] : remembered_) {
     if (!field->in_batch(buffers_)) continue;
+    if (field->of_sequence) {
+      add(state, rows, batch_.all.state);
+      continue;
+    }
     add(now, rows, field->in(batch_.now));
-    if (field->last_row) add(next, rows, field->in(batch_.next));
+    if (field->last_row && field->recorded) add(next, rows, field->in(batch_.next));
+    if (batch_.steps > 0) add(all, rows, field->in(batch_.all));
   }
   wd::gather(queue, now, next);
+  if (batch_.steps > 0) wd::gather(queue, all, state);
   return batch_;
 }
 
@@ -279,6 +336,7 @@ void Replay::set_priorities(const TrainingClock& clock, const at::Tensor& error)
   ReplayPriorityArgs args;
   args.ring = ring(clock);
   args.units = units_;
+  args.per_block = std::max(sequences_.per_block, 1);
   args.per_replica = per_replica_;
   args.entry = batch_.entry.const_data_ptr<std::int64_t>();
   args.error = error.const_data_ptr<float>();
@@ -342,6 +400,7 @@ Replay::Known Replay::known_returns(std::int64_t iteration, std::int64_t units,
     const at::Tensor flat = read(rows, place.index_select(0, chosen)).flatten(0, 1);
     field->in(all.batch) = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
   }
+  if (all.batch.state.defined()) all.batch.sequences = {1, 1};
   all.batch.mask = known.index_select(0, chosen).flatten();
   all.value = followed.value.view({-1, A}).index_select(0, chosen).flatten();
   return all;
@@ -402,7 +461,8 @@ std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64
                                                  .played = flags.bitwise_and(kReplayPlayed)},
                                                 buffers_.action_space);
   for (const auto& [field, rows] : remembered_)
-    if (!fault && field->stream >= 0) fault = number_fault(field->name_of(buffers_), part(rows));
+    if (!fault && (field->stream >= 0 || field->of_sequence))
+      fault = number_fault(field->name_of(buffers_), part(rows));
   if (!fault) return {};
   return concat("tensor '", fault->tensor, "', replica ", first_replica_ + e, ", entry ",
                 first + fault->entry, ", agent ", fault->agent, ": is ", fault->what);
@@ -435,17 +495,25 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   const std::int64_t C = worker.recorded > 0 ? worker.recorded : settings.entries(shape);
   const auto entries = static_cast<double>(C);
   const double agents = worker.layout.num_agents;
+  const bool state = worker.layout.state_size > 0;
+  const std::int64_t length = worker.model.steps_together(ReplaySettings::kSequence);
+  const double steps = state ? static_cast<double>(settings.span(length)) : 0.0;
   double of_entry = agents;  // flags
-  double of_unit = agents * (3.0 * sizeof(float) + 1.0) + 2.0 * sizeof(std::int64_t);
+  double of_unit = agents * (3.0 * sizeof(float) + 1.0) + (state ? 3.0 : 2.0) * sizeof(std::int64_t),
+         of_window = (state ? steps + 1.0 : 0.0) * sizeof(std::int64_t);
   for (const BufferField& field : buffer_fields()) {
     if (!field.is_replayed(worker.layout)) continue;
-    of_entry += field.bytes(worker.layout);
-    if (field.in_batch(worker.layout)) of_unit += (field.last_row ? 2.0 : 1.0) * field.bytes(worker.layout);
+    const double bytes = field.bytes(worker.layout);
+    if (remembers(field, worker.layout, worker.recorded > 0)) of_entry += bytes;
+    if (!field.in_batch(worker.layout)) continue;
+    of_window += (field.of_sequence ? (settings.burn_in > 0 ? 2.0 : 1.0) : steps) * bytes;
+    if (!field.of_sequence) of_unit += (field.last_row && field.recorded ? 2.0 : 1.0) * bytes;
   }
   double of_replica = entries * of_entry;
   if (settings.prioritized) of_replica += (2.0 * static_cast<double>(leaves_of(C)) + 1.0) * sizeof(float);
   const double units = rows(worker, settings) / agents;
-  return worker.replicas * of_replica + units * of_unit + sizeof(std::int64_t);
+  return worker.replicas * of_replica + units * (of_unit + of_window / static_cast<double>(length)) +
+         sizeof(std::int64_t);
 }
 
 }  // namespace wd

@@ -7,10 +7,14 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/gather.h"
 #include "src/algorithm/measure.h"
 #include "src/base/join.h"
+#include "src/config/compatible.h"
+#include "src/device/device.h"
 #include "wd/error.h"
 #include "wd/rollout_algorithm.h"
+#include "wd/tensor_rows.h"
 
 namespace wd {
 
@@ -45,8 +49,14 @@ ReplayAlgorithm::ReplayAlgorithm(const AlgorithmContext& context, const OffPolic
       gamma_(settings.gamma),
       reward_scale_(settings.reward_scale),
       limits_(settings.clip_grad_norm),
+      burn_in_lanes_({{&policy_.model(), ModelUse::kForward}}, 0, {}, device_),
       coefficients_(std::array{&plan.lr, &settings.max_grad_norm, &settings.replay.importance_exponent},
-                    device_) {}
+                    device_) {
+  Usage usage;
+  usage.uses.add(has_state() ? Use::kState : Use::kNoState);
+  add_algorithm(usage, settings);
+  require_compatible(policy_.name(), usage);
+}
 
 int ReplayAlgorithm::stage(std::int64_t iteration) const {
   return !to_train_ || !replay_.learns(iteration) ? kFill : 1 + variant(iteration);
@@ -65,9 +75,69 @@ void ReplayAlgorithm::begin_step(const TrainingClock& clock, const std::function
   before_update(update_);
   batch_ = &replay_.draw(clock, static_cast<int>(update_),
                          coefficients_.rounded().const_data_ptr<float>() + kImportance);
+  if (batch_->burn_in > 0) burn_in(*batch_);
   const at::Tensor totals = accumulate(*batch_, should_stop);
   replay_.set_priorities(clock, error_);
   learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
+}
+
+at::Tensor ReplayAlgorithm::run(Lanes& lanes, const ReplayBatch& batch, const Lanes::Pass& pass,
+                                const std::function<bool()>& should_stop) const {
+  const Blocks blocks = policy_.blocks(batch.now);
+  if (batch.steps > 0)
+    lanes.reserve(Blocks::of_size(batch.rows_of_all(blocks.rows), batch.rows_of_all(blocks.max_rows),
+                                  device_.is_cuda()));
+  return lanes.run(blocks, pass, should_stop);
+}
+
+// A block's rows of a step are one after another, so the first steps of its windows are too.
+NetworkInput ReplayAlgorithm::window_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                                           int steps, bool of_critic) const {
+  const std::int64_t length = batch.now.sequences.length, from = batch.rows_of_all(begin),
+                     to = from + (end - begin) / length * steps;
+  NetworkInput input =
+      of_critic ? policy_.critic_input(batch.all, from, to) : policy_.input(batch.all, from, to);
+  input.state = batch.all.state.slice(0, begin / length, end / length);
+  input.restarted = batch.all.restarted.slice(0, from, to);
+  return input;
+}
+
+NetworkInput ReplayAlgorithm::next_input(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                                         bool of_critic) const {
+  if (batch.steps > 0) return window_input(batch, begin, end, batch.steps, of_critic);
+  return of_critic ? policy_.critic_input(batch.next, begin, end) : policy_.input(batch.next, begin, end);
+}
+
+std::vector<RowMemory> ReplayAlgorithm::memory_of_next(std::vector<RowMemory> rows) const {
+  for (RowMemory& memory : rows) memory.columns = round_up(memory.columns, 4);  // make_output()
+  return has_state() ? rows : std::vector<RowMemory>();
+}
+
+at::Tensor ReplayAlgorithm::at_next(const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
+                                    const at::Tensor& output, const Lane& lane, const char* name,
+                                    int k) const {
+  if (batch.steps == 0) return output;
+  const at::Tensor &memory = lane.rows(name, k), like = output.narrow(0, 0, end - begin),
+                   rows = memory.as_strided(like.sizes(), like.strides(), memory.storage_offset());
+  const std::int64_t agents = replay_.agents();
+  GatherArgs args{.index = at_row<const std::int64_t>(batch.successor, begin / agents),
+                  .rows = (end - begin) / agents};
+  args.add(output.const_data_ptr(), rows.mutable_data_ptr(), agents * output.stride(0) * sizeof(float));
+  gather(current_queue(device_), args);
+  return rows;
+}
+
+// No gradient: these lanes only run forward. A value beside the actor needs no state here.
+void ReplayAlgorithm::burn_in(const ReplayBatch& batch) {
+  const std::int64_t length = batch.now.sequences.length;
+  const Network& network = policy_.model().network(0);
+  run(burn_in_lanes_, batch, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    NetworkInput input = window_input(batch, begin, end, batch.burn_in, false);
+    input.state = input.state.narrow(1, 0, network.state_size());
+    input.next_state =
+        batch.now.state.slice(0, begin / length, end / length).narrow(1, 0, network.state_size());
+    network.forward(input, lane.of(network));
+  });
 }
 
 bool ReplayAlgorithm::end_step() {
@@ -95,7 +165,7 @@ std::vector<std::pair<std::string, double>> ReplayAlgorithm::optimizer_metrics()
 }
 
 double ReplayAlgorithm::dormant_share_of_policy() const {
-  if (updates() == 0) return std::nan("");
+  if (updates() == 0 || has_state()) return std::nan("");
   const std::int64_t rows = sampled_rows(replay_.rows(), replay_.agents(), group_);
   return dormant_share(probes_of(policy_, batch_->now, rows), batch_->now.mask, rows, group_);
 }
@@ -144,6 +214,7 @@ void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem
 AlgorithmTraits OffPolicySettings::traits() const {
   return {.learns_from = LearnsFrom::kEither,
           .learns_quantiles = true,
+          .burn_in = replay.burn_in,
           .short_iterations = true,
           .epochs = static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L)),
           .replicas_unit = replay.batch_size,

@@ -126,17 +126,16 @@ void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, s
 
 void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Network& actor = policy_.model().network(0);
-  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
-  const auto logits = rows_of<const float>(lane.of(actor).output);
-  const NetworkInput next = policy_.critic_input(batch.next, begin, end);
-  choices_target(current_queue(device_),
-                 {.rows = end - begin,
-                  .critics = criticize(target_critics_, lane, next),
-                  .choices = {policy_.action_layout(), logits, legal_of(batch.next, begin)},
-                  .alpha = alpha(),
-                  .reward = at_row<const float>(batch.reward, begin),
-                  .discount = at_row<const float>(batch.discount, begin),
-                  .target = rows_of<float>(lane.rows("target"))});
+  actor.forward(next_input(batch, begin, end), lane.of(actor));
+  const at::Tensor logits = at_next(batch, begin, end, lane.of(actor).output, lane, "next_actor");
+  choices_target(current_queue(device_), {.rows = end - begin,
+                                          .critics = criticize_next(batch, lane, {}, begin, end),
+                                          .choices = {policy_.action_layout(), rows_of<const float>(logits),
+                                                      legal_of(batch.next, begin)},
+                                          .alpha = alpha(),
+                                          .reward = at_row<const float>(batch.reward, begin),
+                                          .discount = at_row<const float>(batch.discount, begin),
+                                          .target = rows_of<float>(lane.rows("target"))});
 }
 
 void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
@@ -144,7 +143,7 @@ void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
   const at::Tensor& output_grad = lane.rows("output_grad");
   choices_loss(current_queue(device_),
                {.rows = end - begin,
-                .critics = criticize(*policy_.critics(), lane, policy_.critic_input(batch.now, begin, end)),
+                .critics = criticize(*policy_.critics(), lane, critics_input(batch, {}, begin, end)),
                 .choices = {policy_.action_layout(), pass.computed.output, legal_of(batch.now, begin)},
                 .alpha = alpha(),
                 .weight = at_row<const float>(batch.weight, begin),
@@ -240,6 +239,7 @@ void SacSettings::check(const TrainingShape& shape, const Problem& problem) cons
 
 AlgorithmTraits SacSettings::traits() const {
   AlgorithmTraits traits = OffPolicySettings::traits();
+  traits.windows = true;
   traits.output = PolicyOutput::kActor;
   traits.critics = num_critics;
   return traits;

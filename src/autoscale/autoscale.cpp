@@ -310,7 +310,7 @@ void share_batches(SearchOptions& options, const Config& config) {
   const auto is_shared = [&](std::int64_t replicas) {
     return replicas % options.num_workers == 0 &&
            std::ranges::all_of(config.policies, [&](const PolicySettings& policy) {
-             const std::int64_t unit = policy.algorithm->traits().replicas_unit;
+             const std::int64_t unit = policy.replicas_unit();
              return !policy.to_train || unit == 1 || unit % replicas == 0;
            });
   };
@@ -344,9 +344,11 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   for (const PolicySettings& policy : config.policies) {
     const std::int64_t minibatches = policy.algorithm->traits().minibatches,
                        length = policy.model.sequence_length;
-    if (policy.model.state_size() > 0 && length == 0) {  // a sequence is a replica's whole rollout
+    const bool sequences =
+        policy.model.state_size() > 0 && policy.algorithm->traits().learns_from == LearnsFrom::kPlay;
+    if (sequences && length == 0) {  // a sequence is a replica's whole rollout
       options.min_envs = std::max(options.min_envs, minibatches);
-    } else if (policy.model.state_size() > 0) {
+    } else if (sequences) {
       options.rollout_unit = std::lcm(options.rollout_unit, length);
       options.limits.min_batch = std::max(options.limits.min_batch, minibatches * length);
     } else {
@@ -355,7 +357,7 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   }
   for (const PolicySettings& policy : config.policies) {
     if (!policy.to_train) continue;
-    options.envs_unit = std::lcm(options.envs_unit, policy.algorithm->traits().replicas_unit);
+    options.envs_unit = std::lcm(options.envs_unit, policy.replicas_unit());
     const std::int64_t most = policy.algorithm->traits().max_batch;
     if (most == 0 || most >= options.limits.max_batch) continue;
     options.limits.max_batch = most;

@@ -286,6 +286,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         training_shape(config.policies[p], environment.spec(), trainer.num_envs, trainer.rollout_steps());
     const std::int64_t share = shape.share(config.policies[p].algorithm->traits().row_limit);
     const std::int64_t together = shape.steps_together;
+    const bool windows = config.policies[p].algorithm->traits().learns_from != LearnsFrom::kPlay;
     const double units = std::ceil(static_cast<double>(share) * replicas / minibatches);
     const double part =
         Minibatches::part_of_rows(environment.spec(), layouts[p], config.policies[p].algorithm->traits());
@@ -293,7 +294,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
       const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
         needed.observations += bytes * replicas * (steps + 1.0);
-      if (field.in_batch(layouts[p]) &&
+      if (field.in_batch(layouts[p]) && !windows &&
           Minibatches::gathers(minibatches, model.state_size() > 0, share, shape.share(0)))
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together) * part;

@@ -20,6 +20,7 @@ constexpr UseName kNames[] = {
 
 constexpr const char *kChoicesOnly = "the actions of {role} are choices, and it is for continuous ones",
                      *kNoValues = "{algorithm} learns no values of choices",
+                     *kNeedsLayer = "distribution: gsde needs the last hidden layer of fully_connected",
                      *kOneByOne = "input: choices computes values one by one",
                      *kBytesForModules = "streams of uint8 are for modules, which say how to read them",
                      *kMixes = "{algorithm} mixes the values of a team by the state of the game",
@@ -103,8 +104,8 @@ std::span<const Exclusion> exclusions() {
           "take IPPO"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
-      Exclusion(kModule, {kGsde}, "distribution: gsde needs the last hidden layer, which no module tells",
-                "take another type, or distribution: gaussian"),
+      Exclusion(kModule, {kGsde}, kNeedsLayer, "take that, or distribution: gaussian"),
+      Exclusion(kState, {kGsde, kNoModule}, kNeedsLayer, "take that, or distribution: gaussian"),
       Exclusion(kNoHiddenLayer, {kGsde}, "distribution: gsde needs a hidden layer",
                 "add one, or take distribution: gaussian"),
       Exclusion(kDueling, {kNoValuesOfChoices}, kNoValues, "take false"),
@@ -156,8 +157,11 @@ std::span<const Exclusion> exclusions() {
                 "take false"),
       Exclusion(kKeptActivations, {kState, kNoModule},
                 "the activations of a network with a state cannot be kept (model.type)", "take false"),
-      Exclusion(kState, {kReplay}, "{algorithm} draws transitions one by one, and the network has a state",
+      Exclusion(kState, {kTransitions},
+                "{algorithm} learns from transitions one by one, and the network has a state",
                 "take a model.type without one, as fully_connected"),
+      Exclusion(kBurnIn, {kNoState}, "leads to a state, and the network has none",
+                "take 0, or a model.type with one, as gru"),
       Exclusion(kPreempts, {kReplay, kLearns}, "the replay memory of policy.{policy} needs whole rollouts",
                 "set trainer.straggler_preempt: 0"),
       Exclusion(kNeedsRecordings, {kLearns, kPlayed}, "learns from recorded transitions",
@@ -219,7 +223,7 @@ void add_model(Usage& usage, const ModelSettings& model) {
   add(Use::kNoModule, !model.is_module());
   add(Use::kStreams, model.reads.size() > 1);
   add(Use::kCriticReads, !model.critic_reads.empty());
-  add(Use::kState, model.state_size() > 0);
+  add(model.state_size() > 0 ? Use::kState : Use::kNoState, true);
   add(Use::kNoHiddenLayer, !model.network && model.fc_dims.empty());
   add(Use::kObservation, model.input == kObservationInput);
   add(Use::kEntities, model.input == kEntityInput);
@@ -257,7 +261,10 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.words["algorithm"] = algorithm.name();
   add_output(usage, traits.output);
   usage.uses.add(Use::kMeans, traits.output != PolicyOutput::kDistribution && !traits.learns_quantiles);
+  usage.words["burn_in"] = std::to_string(traits.burn_in);
   usage.uses.add(Use::kReplay, traits.learns_from != LearnsFrom::kPlay);
+  usage.uses.add(Use::kTransitions, traits.learns_from != LearnsFrom::kPlay && !traits.windows);
+  usage.uses.add(Use::kBurnIn, traits.burn_in > 0);
   usage.uses.add(Use::kNeedsPlay, traits.learns_from == LearnsFrom::kPlay);
   usage.uses.add(Use::kNeedsRecordings, traits.learns_from == LearnsFrom::kRecordings);
   usage.uses.add(Use::kKeptActivations, traits.keeps_activations == kReuseYes);

@@ -20,6 +20,7 @@ namespace wd {
   /* The network of a policy. */                                                                            \
   WD_USE(kModule, "model.type", "{type}", "a module of your own")                                           \
   WD_USE(kState, "model.type", "{type}", "a network with a state")                                          \
+  WD_USE(kNoState, "model.type", "{type}", "a network without a state")                                     \
   WD_USE(kNoHiddenLayer, "model.fc_dims", "[]", "")                                                         \
   WD_USE(kNoModule, "model.type", "no module of your own", "")                                              \
   WD_USE(kStreams, "model.reads", "{reads}", "more than the observation")                                   \
@@ -49,6 +50,8 @@ namespace wd {
   WD_USE(kNoCritics, "algorithm", "{algorithm}", "without critics of actions")                              \
   WD_USE(kMeans, "algorithm", "{algorithm}", "that learns no quantiles")                                    \
   WD_USE(kReplay, "algorithm", "{algorithm}", "with a replay memory")                                       \
+  WD_USE(kTransitions, "algorithm", "{algorithm}", "that learns from transitions one by one")               \
+  WD_USE(kBurnIn, "burn_in", "{burn_in}", "not 0")                                                          \
   WD_USE(kNeedsPlay, "algorithm", "{algorithm}", "that needs play")                                         \
   WD_USE(kNeedsRecordings, "algorithm", "{algorithm}", "that needs recordings")                             \
   WD_USE(kValuesState, "algorithm", "{algorithm}", "of the state of the game")                              \

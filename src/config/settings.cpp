@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "wd/config.h"
+#include "wd/replay_settings.h"
 
 namespace wd {
 
@@ -72,7 +73,7 @@ void ModelSettings::describe(Fields& field) {
     if (network->state_size() > 0)
       field("sequence_length", sequence_length, {0, 1e6},
             "steps through which gradients flow back in time; divides the "
-            "rollout's steps; 0: the whole rollout");
+            "rollout's steps; 0: the whole rollout; with a replay memory, divides batch_size; 0: 16");
   }
   if (!is_module()) {
     field(
@@ -142,6 +143,17 @@ void PolicySettings::learn_by(const std::string& name) {
   algorithm = AlgorithmChoice::named(name);
   model = {};
   algorithm->suit(model);
+}
+
+std::int64_t PolicySettings::steps_together(std::int64_t rollout_steps) const {
+  const bool windows = algorithm->traits().learns_from != LearnsFrom::kPlay;
+  return model.steps_together(windows ? ReplaySettings::kSequence : rollout_steps);
+}
+
+std::int64_t PolicySettings::replicas_unit() const {
+  const AlgorithmTraits traits = algorithm->traits();
+  if (traits.learns_from == LearnsFrom::kPlay) return traits.replicas_unit;
+  return std::max<std::int64_t>(traits.replicas_unit / steps_together(1), 1);
 }
 
 int PolicySettings::num_opponents() const {

@@ -217,7 +217,8 @@ void check_compatible(Checks& check, const Usage& usage, const std::string& poli
 // Returns whether a rollout consists of whole sequences.
 bool check_sequences(Checks& check, const PolicySettings& policy) {
   const std::int64_t steps = check.config.trainer.rollout_steps(), length = policy.model.sequence_length;
-  if (policy.model.state_size() == 0 || length == 0 || steps % length == 0) return true;
+  const bool windows = policy.algorithm->traits().learns_from != LearnsFrom::kPlay;
+  if (policy.model.state_size() == 0 || length == 0 || windows || steps % length == 0) return true;
   check.fail(
       "policy." + policy.name + ".model.sequence_length", to_string(length),
       concat("must divide the ", steps, " steps of a rollout, trainer.train_batch_size / trainer.num_envs"));
@@ -318,7 +319,7 @@ TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std
   TrainingShape shape{.num_envs = num_envs,
                       .rollout_steps = rollout_steps,
                       .time_limit = spec.time_limit,
-                      .steps_together = policy.model.steps_together(rollout_steps),
+                      .steps_together = policy.steps_together(rollout_steps),
                       .num_agents = config::num_agents_of(policy, spec)};
   for (const Role& role : spec.roles)
     if (contains(policy.roles, role.name)) shape.highest_entropy = highest_entropy(role.action);

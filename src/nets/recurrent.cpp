@@ -150,10 +150,6 @@ std::vector<NamedTensor> RecurrentNetwork::hidden_parameters() const {
   return named;
 }
 
-at::Tensor RecurrentNetwork::latent(const Workspace& workspace) const {
-  return static_cast<const Memory&>(workspace).h;
-}
-
 std::vector<at::Tensor> RecurrentNetwork::hidden(const Workspace& workspace) const {
   const auto& memory = static_cast<const Memory&>(workspace);
   std::vector<at::Tensor> layers = before_->hidden(*memory.before);

@@ -51,8 +51,6 @@ class RecurrentNetwork final : public Network {
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;
-  int latent_size() const override { return shape_.width; }
-  at::Tensor latent(const Workspace& workspace) const override;
   std::vector<at::Tensor> hidden(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;

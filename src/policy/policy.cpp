@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/distribution.h"
 #include "kernels/noise_gradient.h"
@@ -426,6 +427,7 @@ SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyP
 
 void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks) {
   const at::Tensor value = buffers.value[t].flatten(), action = buffers.action[t].flatten(0, 1);
+  if (actor().state_size() > 0) return void(value.fill_(std::nan("")));  // the critics' states are not kept
   critic_inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const std::int64_t n = end - begin;
     NetworkInput input = step_input(buffers, t, begin, end, true, false);

@@ -96,9 +96,9 @@ constexpr BufferField kFields[] = {
      true},
     {"action_mask", kPolicy, &P::action_mask, &B::action_mask, mask_form, true, true, false,
      kEnvironment | kInference | kLoss, true, true},
-    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss, false, false},
+    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss, true, false},
     {"restarted", kPolicy, &P::restarted, &B::restarted, restarted_form, true, true, false,
-     kEnvironment | kInference | kLoss, false, false},
+     kEnvironment | kInference | kLoss, true, false},
     {"noise", kPolicy, &P::noise, nullptr, noise_form, true, true, false, kInference, false, false},
     {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss,
      false, false},
@@ -175,6 +175,7 @@ bool BufferField::in_batch(const PolicyLayout& policy) const {
 }
 
 bool BufferField::is_replayed(const PolicyLayout& policy) const {
+  if (tensor == &PolicyBuffers::restarted) return replayed && policy.state_size > 0;
   return replayed && (stream < 0 || in_batch(policy));
 }
 

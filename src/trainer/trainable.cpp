@@ -111,19 +111,20 @@ std::string read_starts(const Config& config) {
 
 void check_shares(const Config& config, int world_size) {
   const std::int64_t envs = config.trainer.num_envs;
-  const auto refuse = [&](const std::string& path, std::int64_t number) {
-    const std::int64_t below = number / world_size * world_size;
+  const auto refuse = [&](const std::string& path, std::int64_t number, std::int64_t steps = 1) {
+    const std::int64_t unit = world_size * steps, below = number / unit * unit;
     throw UsageError(concat(setting_at(config, path, concat(number)), "must be a multiple of the ",
-                            world_size, " workers, as ", below > 0 ? concat(below, " or ") : "",
-                            below + world_size));
+                            world_size, " workers",
+                            steps > 1 ? concat(" x ", steps, " steps of a window") : "", ", as ",
+                            below > 0 ? concat(below, " or ") : "", below + unit));
   };
   if (envs % world_size != 0) refuse("trainer.num_envs", envs);
   for (const PolicySettings& policy : config.policies) {
     Usage usage;
     add_algorithm(usage, *policy.algorithm);
-    const std::int64_t batch = policy.algorithm->traits().replicas_unit;
-    if (policy.to_train && usage.uses.has({Use::kReplay}) && batch % world_size != 0)
-      refuse("policy." + policy.name + ".batch_size", batch);
+    if (policy.to_train && usage.uses.has({Use::kReplay}) && policy.replicas_unit() % world_size != 0)
+      refuse("policy." + policy.name + ".batch_size", policy.algorithm->traits().replicas_unit,
+             policy.steps_together(1));
   }
 }
 

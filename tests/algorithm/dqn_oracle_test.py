@@ -78,6 +78,10 @@ class Replay:
 
     def __init__(self, record):
         self.record, self.n = record, int(record.n_step)
+        # Of networks with a state, steps of a window before those that are learned from, and these; and how many of the
+        # newest entries no window can begin with.
+        self.burn_in, self.length = (int(getattr(record, name, default)) for name, default in (("burn_in", 0), ("sequence_length", 1)))
+        self.reach = self.burn_in + self.length + self.n - 1
         steps, self.envs, self.agents = record["0.reward"].shape
         per_replica = -(-int(record.buffer_size) // self.envs)
         self.capacity = -(-per_replica // steps) * steps
@@ -93,10 +97,10 @@ class Replay:
                 rows = record[f"{iteration}.{name}"][:steps]
                 self.rows[name] = torch.cat([self.rows[name], rows]) if name in self.rows else rows
         self.entries += steps
-        newest = self.entries - self.n
+        newest = self.entries - self.reach
         for e in range(self.envs):
             for g in range(max(newest - steps, 0), newest):
-                if self.played(g, e).any():
+                if any(self.played(g + self.burn_in + t, e).any() for t in range(self.length)):
                     self.priority[e][g] = self.highest[e]
             for g in [g for g in self.priority[e] if g < self.oldest()]:
                 del self.priority[e][g]
@@ -108,12 +112,12 @@ class Replay:
         return (self.rows["active"][g, e] != 0) & (self.rows["reset_step"][g, e] == 0)
 
     def draw(self, iteration, draw):
-        """[(entry, replica, weight)] of a batch."""
+        """[(entry, replica, weight)] of a batch: with which entry a window begins."""
         record = self.record
-        batch, seed = int(record.batch_size), int(record.seed)
+        batch, seed = int(record.batch_size) // self.length, int(record.seed)
         each, every = max(batch // self.envs, 1), max(self.envs // batch, 1)
         offset = draw_word(seed, 0xFFFFFFFF, 0, iteration, draw) * every >> 32 if every > 1 else 0
-        drawable = min(self.entries, self.capacity) - self.n
+        drawable = min(self.entries, self.capacity) - self.reach
         drawn = []
         for e in range(offset, self.envs, every):
             for k in range(each):

@@ -10,6 +10,8 @@ struct QCase {
   std::vector<int> heads;
   bool masks;
   Activation activation;
+  const char* network = nullptr;  // of one with memory
+  int sequence_length = 0;
 };
 
 class QRecords : public testing::TestWithParam<QCase> {};
@@ -25,8 +27,13 @@ TEST_P(QRecords, AnUpdate) {
   pqn.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};      // 0.01 at step 1000
   pqn.epsilon.points = {{0.0, 1.0}, {2000.0, 0.2}};  // 0.6 at step 1000
   settings.model.activation = c.activation;
-
-  Trajectory trajectory({spec, Cast::of_roles(spec, {"agent"}, {0}), kSteps, kEnvs});
+  if (c.network != nullptr) {
+    settings.model.set_type(c.network);
+    settings.model.sequence_length = c.sequence_length;
+  }
+  Cast cast = Cast::of_roles(spec, {"agent"}, {0});
+  cast.policies[0].state_size = settings.model.state_size();
+  Trajectory trajectory({spec, cast, kSteps, kEnvs});
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
   Policy policy(trajectory.policies()[0], settings.model, 0, kSeed, kChunkRows, {}, kFp32,
@@ -34,15 +41,23 @@ TEST_P(QRecords, AnUpdate) {
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   Record record;
   record_update(record, spec, policy, learner, trajectory, pqn);
+  if (c.network != nullptr) {
+    record.add("state", trajectory.policies()[0].state);
+    record.add("restarted", trajectory.policies()[0].restarted);
+  }
   record.write(record_folder() / (c.name + ".safetensors"),
                pqn_metadata(pqn, spec.roles[0].action,
                             {{"activation", c.activation == kRelu ? "relu" : "tanh"},
-                             {"epsilon", text(value_at(pqn.epsilon, kEnvSteps))}}));
+                             {"epsilon", text(value_at(pqn.epsilon, kEnvSteps))},
+                             {"sequence_length", text(c.network != nullptr ? c.sequence_length : -1)}}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Updates, QRecords,
                          testing::Values(QCase{"one_head", {5}, false, kRelu},
-                                         QCase{"heads_and_masks", {3, 4}, true, kTanh}),
+                                         QCase{"heads_and_masks", {3, 4}, true, kTanh},
+                                         QCase{"mingru", {5}, false, kTanh, "mingru"},
+                                         QCase{"gru", {3, 4}, true, kTanh, "gru", 4},
+                                         QCase{"lstm", {5}, true, kTanh, "lstm", 3}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Values, OfContinuousActionsAreRefused) {

@@ -264,7 +264,7 @@ inline void record_update(Record& record, const Spec& spec, Policy& policy, Lear
   record.add("before.", policy, policy.parameters());
   prepare({&learner, 1});
   record_rollout(record, trajectory);
-  record_order(record, spec, settings, {});
+  record_order(record, spec, settings, policy.sequences(kSteps));
   ASSERT_TRUE(update({&learner, 1}, clock));
   record.add("after.", policy, policy.parameters());
   record_metrics(record, "", learner);

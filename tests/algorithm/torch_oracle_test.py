@@ -10,6 +10,7 @@ import itertools
 
 import pytest
 import torch
+from algorithm.memory import Memory, normalized
 from algorithm.recording import Recording, recorded
 from warp_drive.training.algorithms.policygradient.a2c import A2C
 from warp_drive.training.algorithms.policygradient.ppo import PPO
@@ -275,13 +276,6 @@ class Bf16Layer(torch.autograd.Function):
         return grad @ rounded(weight), grad.T @ x, grad.sum(0), None
 
 
-def normalized(x, weights, prefix):
-    """Layer normalization, if the layer has one."""
-    if f"{prefix}.norm.weight" not in weights:
-        return x
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], weights[f"{prefix}.norm.weight"], weights[f"{prefix}.norm.bias"], 1e-5)
-
-
 class Bf16Product(torch.autograd.Function):
     """The sums of an output layer, or of a hidden layer whose normalization follows: only factors are rounded."""
 
@@ -352,46 +346,16 @@ def parts_of(record, steps):
     return parts
 
 
-class MinGru(torch.nn.Module):
-    """Feng et al. 2024, arXiv 2410.01201, section 3.1: the gate and the candidate depend on the input alone."""
-
-    def __init__(self, inputs, size, dtype):
-        super().__init__()
-        self.weight_ih = torch.nn.Parameter(torch.empty(2 * size, inputs, dtype=dtype))
-        self.bias_ih = torch.nn.Parameter(torch.empty(2 * size, dtype=dtype))
-
-    def forward(self, x, state):
-        gate, candidate = torch.nn.functional.linear(x, self.weight_ih, self.bias_ih).chunk(2, -1)
-        gate = torch.sigmoid(gate)
-        return (1 - gate) * state + gate * candidate
-
-
-CELLS = {2: MinGru, 3: torch.nn.GRUCell, 4: torch.nn.LSTMCell}  # by their gates
-
-
 def unrolled(record, weights, prefix, states, restarted, parts):
-    """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network, an LSTM's with h before c. `states`
-    maps steps to the states to use there; it must contain step 0. parts: what is read, by name."""
-    own = {name.removeprefix(f"{prefix}cell."): tensor for name, tensor in weights.items() if name.startswith(f"{prefix}cell.")}
-    size = weights[f"{prefix}head.weight"].shape[1]
-    kind = CELLS[len(own["weight_ih"]) // size]
-    cell = kind(own["weight_ih"].shape[1], size, dtype=torch.double)
-    activation = torch.relu if record.activation == "relu" else torch.tanh
-    layers = [f"{prefix}input."] if f"{prefix}input.weight" in weights else [f"{prefix}input.{l}." for l in range(3)]
-    (first, x), *others = parts.items()
-    for layer in layers:
-        sums = x @ weights[f"{layer}weight"].T + weights[f"{layer}bias"]
-        for name, rows in others if layer == layers[0] else []:
-            sums = sums + rows @ weights[f"{layer}{name}.weight"].T
-        x = activation(normalized(sums, weights, layer.removesuffix(".")))
+    """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network. `states` maps steps to the states
+    to use there; it must contain step 0. parts: what is read, by name."""
+    network = Memory(weights, prefix, torch.relu if record.activation == "relu" else torch.tanh)
     state, outputs, through = None, [], []
-    for t in range(len(x)):
+    for t in range(len(restarted)):
         state = states.get(t, state) * (restarted[t] == 0).unsqueeze(-1)
         through.append(state)
-        rows = state.flatten(0, 1)
-        after = torch.func.functional_call(cell, own, (x[t].flatten(0, 1), rows.chunk(2, -1) if kind is torch.nn.LSTMCell else rows))
-        state = (torch.cat(after, -1) if kind is torch.nn.LSTMCell else after).view(state.shape)
-        outputs.append(state[..., :size] @ weights[f"{prefix}head.weight"].T + weights[f"{prefix}head.bias"])
+        state = network.step({name: rows[t] for name, rows in parts.items()}, state)
+        outputs.append(network.output(state))
     return torch.stack(outputs), torch.stack([*through, state])
 
 

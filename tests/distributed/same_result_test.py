@@ -109,6 +109,7 @@ def test_teams_learn_as_with_one_worker(algorithm, tmp_path):
 
 
 ACTORS = {"DDPG": "noise_damping: 0.3, model: {separate_value: false, activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {separate_value: false, activation: tanh, fc_dims: [32, 16], quantiles: 3}",
+          "TD3 windows": "prioritized: true, burn_in: 3, n_step: 2, model: {type: gru, width: 12, sequence_length: 2}",
           "SAC": "model: {separate_value: false, activation: tanh, critic_dims: [40]}", "SAC spaced": "batch_size: 4, replay_ratio: 0.05, model: {separate_value: false, activation: tanh}"}
 
 

@@ -14,13 +14,14 @@ struct ReplayCase {
   std::int64_t n_step = 3;
   std::int64_t per_replica = 2, every = 1;
   bool prioritized = false;
+  std::int64_t burn_in = 0, length = 1, per_block = 1;  // above 1: windows of a network with a state
 };
 
 // What the ring and the draws hold after every rollout.
 struct ReplayResult {
   std::vector<std::uint8_t> flags, mask;
   std::vector<float> tree, highest, rows, reward, discount, weight;
-  std::vector<std::int64_t> entry, next;
+  std::vector<std::int64_t> entry, next, window, first, successor;
   bool operator==(const ReplayResult&) const = default;
 };
 
@@ -34,7 +35,8 @@ template <typename Memory>
 ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<RolloutArrays>& rollouts) {
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   const std::int64_t rows = c.num_envs * c.capacity * c.num_agents,
-                     units = c.num_envs / c.every * c.per_replica, drawn = units * c.num_agents;
+                     windows = c.num_envs / c.every * c.per_replica, units = windows * c.length,
+                     drawn = units * c.num_agents, span = c.burn_in + c.length + c.n_step;
   constexpr std::int64_t kLeaves = 32;
   TrainingTime* const time = memory.put(std::vector<TrainingTime>(1));
   ReplayRing ring{.steps = c.steps,
@@ -42,6 +44,8 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
                   .num_agents = c.num_agents,
                   .capacity = c.capacity,
                   .n_step = c.n_step,
+                  .burn_in = c.burn_in,
+                  .length = c.length,
                   .time = time,
                   .begun = memory.put(std::vector<std::int64_t>(1)),
                   .flags = memory.put(std::vector<std::uint8_t>(size(rows)))};
@@ -53,6 +57,7 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
   float* const kept = memory.put(std::vector<float>(size(rows)));
   ReplayDrawArgs draw{.ring = ring,
                       .units = units,
+                      .per_block = c.per_block,
                       .per_replica = c.per_replica,
                       .every = c.every,
                       .first_replica = 5,
@@ -63,6 +68,9 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
                       .stored_reward = kept,
                       .entry = memory.template make<std::int64_t>(size(units)),
                       .next = memory.template make<std::int64_t>(size(units)),
+                      .window = memory.template make<std::int64_t>(size(windows * span)),
+                      .first = memory.template make<std::int64_t>(size(windows)),
+                      .successor = memory.template make<std::int64_t>(size(units)),
                       .reward = memory.template make<float>(size(drawn)),
                       .discount = memory.template make<float>(size(drawn)),
                       .weight = memory.template make<float>(size(drawn)),
@@ -83,6 +91,9 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
       replay_draw(memory.queue(), draw);
       append_to(result.entry, memory.get(draw.entry, size(units)));
       append_to(result.next, memory.get(draw.next, size(units)));
+      append_to(result.window, memory.get(draw.window, size(windows * span)));
+      append_to(result.first, memory.get(draw.first, size(windows)));
+      append_to(result.successor, memory.get(draw.successor, size(units)));
       append_to(result.reward, memory.get(draw.reward, size(drawn)));
       append_to(result.discount, memory.get(draw.discount, size(drawn)));
       append_to(result.weight, memory.get(draw.weight, size(drawn)));
@@ -90,6 +101,7 @@ ReplayResult run_replay(Memory memory, const ReplayCase& c, const std::vector<Ro
       if (!c.prioritized) continue;
       replay_priorities(memory.queue(), {.ring = ring,
                                          .units = units,
+                                         .per_block = c.per_block,
                                          .per_replica = c.per_replica,
                                          .entry = draw.entry,
                                          .error = memory.put(draws.uniforms(drawn, -2.0f, 2.0f)),

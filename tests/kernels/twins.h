@@ -502,7 +502,9 @@ template <typename Memory>
 void twins_of_replay() {
   Draws draws(25);
   for (const ReplayCase& settings :
-       {ReplayCase{}, ReplayCase{.per_replica = 1, .every = 2}, ReplayCase{.n_step = 1}}) {
+       {ReplayCase{}, ReplayCase{.per_replica = 1, .every = 2}, ReplayCase{.n_step = 1},
+        ReplayCase{.n_step = 2, .burn_in = 3, .length = 4, .per_block = 3},
+        ReplayCase{.n_step = 1, .per_replica = 1, .every = 2, .length = 5, .per_block = 50}}) {
     for (const int num_envs : {4, 132}) {
       ReplayCase c = settings;
       c.num_envs = num_envs;

@@ -187,14 +187,23 @@ std::string refusal_of(const char* game, const Words& settings, int workers = 1)
 using testing::HasSubstr;
 
 // With rollouts of one step, the usual ones of DQN, too.
-TEST(Agreement, AReplayMemoryExcludesAStateForAnyRollout) {
-  for (const char* batch : {"4", "16"})
-    EXPECT_EQ(
-        refusal_of("cartpole", {"trainer.num_envs=4", concat("trainer.train_batch_size=", batch),
-                                "policy={shared: {algorithm: DQN, batch_size: 4, replay_ratio: 1, "
-                                "model: {type: gru, separate_value: false}}}"}),
-        "--set: policy.shared.model.type = gru: DQN draws transitions one by one, and the network has a "
-        "state: take a model.type without one, as fully_connected");
+TEST(Agreement, WindowsDoNotDependOnTheRollout) {
+  for (const char* batch : {"4", "16"}) {
+    const auto refused = [&](const char* size, int workers = 1) {
+      return refusal_of("cartpole",
+                        {"trainer.num_envs=4", concat("trainer.train_batch_size=", batch),
+                         concat("policy={shared: {algorithm: DQN, batch_size: ", size,
+                                ", replay_ratio: 16, model: {type: gru, separate_value: false}}}")},
+                        workers);
+    };
+    EXPECT_EQ(refused("64", 2), "");
+    EXPECT_EQ(refused("4"),
+              "--set: policy.shared.batch_size = 4: must be a multiple of model.sequence_length = 16, the "
+              "transitions that are learned from in a window");
+    EXPECT_EQ(refused("16", 2),
+              "--set: policy.shared.batch_size = 16: must be a multiple of the 2 workers x 16 steps of a "
+              "window, as 32");
+  }
 }
 
 TEST(Agreement, WhatOnlyConstructorsRefusedHasAPlace) {
@@ -236,9 +245,9 @@ TEST(Agreement, WhatFilesWorkersAndEnvironmentsRefuseHasAPlace) {
 TEST(Agreement, AllProblemsAreNamedAtOnce) {
   const std::string all = refusal_of(
       "cartpole",
-      {"policy={shared: {algorithm: DQN, model: {input: entities, type: gru, separate_value: true}}}",
+      {"policy={shared: {algorithm: DQN, burn_in: 2, model: {input: entities, separate_value: true}}}",
        "trainer.observations=table"});
-  for (const char* const one : {"Spec::table", "Role::entities", "has a state", "separate_value = true"})
+  for (const char* const one : {"Spec::table", "Role::entities", "leads to a state", "separate_value = true"})
     EXPECT_THAT(all, HasSubstr(one));
 }
 

@@ -119,7 +119,7 @@ TEST_P(Recorded, ALoadedRingIsTheOneThatPlayFills) {
                                            ring_settings(c)));
     EXPECT_TRUE(loaded.learns(0));
     const at::Tensor importance = at::full({1}, 0.5f);
-    std::int64_t masked = 0;
+    std::int64_t masked = 0, began = 0;
     for (int draw = 0; draw < 20; ++draw) {
       clock.set(kRollouts - 1, 0);  // the live ring has just been filled
       const ReplayBatch& a = both.live[p]->draw(clock, draw, importance.const_data_ptr<float>());
@@ -137,11 +137,17 @@ TEST_P(Recorded, ALoadedRingIsTheOneThatPlayFills) {
         ASSERT_TRUE(at::equal(x, y)) << name << ' ' << draw;
       }
       masked += (b.now.mask == 0).sum().item<std::int64_t>();
+      if (b.steps > 0) {  // where it counts, agents begin where they began in play; nobody recorded states
+        ASSERT_TRUE(at::equal(a.now.restarted * a.now.mask, b.now.restarted * b.now.mask));
+        ASSERT_TRUE(a.all.state.any().item<bool>() && !b.all.state.any().item<bool>());
+        began += (b.now.restarted * b.now.mask).sum().item<std::int64_t>();
+      }
       const at::Tensor error = at::arange(loaded.rows(), at::kFloat);
       both.live[p]->set_priorities(clock, error);
       loaded.set_priorities(clock, error);
     }
     EXPECT_TRUE(c.prioritized ? masked == 0 : masked > 0);
+    EXPECT_EQ(began > 0, trainer.trajectory().policies()[p].state_size > 0);
   }
 }
 
@@ -150,6 +156,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"cartpole", "cartpole", {}, 7}, Case{"one_step_per_file", "cartpole", {}, 1},
         Case{"prioritized", "cartpole", {}, 9, true},
+        Case{"windows",
+             "tag_gridworld",
+             {"policy={shared: {algorithm: PPO, model: {type: gru, width: 8, sequence_length: 2}}}"},
+             7},
         Case{"shared_bf16", "tag_gridworld", {"trainer.precision=bf16"}, 7},
         Case{"simple_tag",
              "simple_tag",

@@ -69,16 +69,23 @@ TEST_P(ReplayMemory, IsWhatWasAnnounced) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, ReplayMemory,
-    testing::Values(Memory{"one_agent", "cartpole", {"n_step=2"}, "trainer.precision=fp32"},
-                    Memory{"team",
-                           "simple_spread",
-                           {"algorithm=QMIX", "model.critic_reads=[state]", "hypernet_dims=[7]"},
-                           "trainer.precision=fp32"},
-                    Memory{"agents_bf16", "tag_gridworld", {"prioritized=true"}, "trainer.precision=bf16"},
-                    Memory{"table",
-                           "tag_continuous",
-                           {"prioritized=true", "batch_size=3"},
-                           "trainer.observations=table"}),
+    testing::Values(
+        Memory{"one_agent", "cartpole", {"n_step=2"}, "trainer.precision=fp32"},
+        Memory{"team",
+               "simple_spread",
+               {"algorithm=QMIX", "model.critic_reads=[state]", "hypernet_dims=[7]"},
+               "trainer.precision=fp32"},
+        Memory{"agents_bf16", "tag_gridworld", {"prioritized=true"}, "trainer.precision=bf16"},
+        Memory{"table", "tag_continuous", {"prioritized=true", "batch_size=3"}, "trainer.observations=table"},
+        Memory{"windows",
+               "tag_gridworld",
+               {"prioritized=true", "burn_in=2", "buffer_size=240",
+                "model={type: gru, width: 7, sequence_length: 4}"},
+               "trainer.precision=fp32"},
+        Memory{"windows_without_burn_in",
+               "cartpole",
+               {"n_step=3", "buffer_size=240", "model={type: gru, width: 7, sequence_length: 2}"},
+               "trainer.precision=fp32"}),
     [](const auto& info) { return info.param.name; });
 
 double metric(Trainer& trainer, const std::string& wanted) {
@@ -189,7 +196,9 @@ struct Ended {
 TEST(ReplayTest, TrainingGoesOnFromAFileWithTheSameBits) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "replay_memory";
   std::filesystem::create_directories(folder);
-  for (const Settings& settings : {Settings{"prioritized=true", "n_step=3"}, Settings{}}) {
+  for (const Settings& settings : {Settings{"prioritized=true", "n_step=3"}, Settings{},
+                                   Settings{"prioritized=true", "burn_in=3", "n_step=2", "buffer_size=180",
+                                            "model={type: gru, width: 8, sequence_length: 2}"}}) {
     for (const int iterations : {2, 5}) {
       SCOPED_TRACE(concat(settings.size(), " settings, ", iterations));
       const Experiment setup = dqn_setup(settings);
@@ -260,8 +269,17 @@ TEST(ReplayTest, RefusesSettingsThatContradictEachOther) {
               HasSubstr("is less than one update of batch_size = 12 per rollout"));
   EXPECT_THAT(refusal({"replay_ratio=20000"}), HasSubstr("is 100000 updates per rollout"));
   EXPECT_THAT(refusal({}, {"trainer.straggler_preempt=0.5"}), HasSubstr("set trainer.straggler_preempt: 0"));
-  EXPECT_THAT(refusal({}, {"policy.shared.model={type: gru, width: 8}"}),
-              HasSubstr("take a model.type without one"));
+  const std::string gru = "model={type: gru, width: 8, sequence_length: 4}";
+  EXPECT_EQ(refusal({gru, "buffer_size=240"}), "");
+  EXPECT_THAT(refusal({"burn_in=2"}), HasSubstr("burn_in = 2: leads to a state, and the network has none"));
+  EXPECT_THAT(refusal({gru, "batch_size=14"}),
+              HasSubstr("batch_size = 14: must be a multiple of model.sequence_length = 4"));
+  EXPECT_THAT(refusal({gru, "batch_size=16"}),
+              HasSubstr("must be a multiple of the 6 replicas x 4 steps of a window, as 24, or a divisor"));
+  EXPECT_THAT(
+      refusal({gru, "burn_in=9"}),
+      HasSubstr("must be at least 198: two rollouts of 10 steps, and a window, 13 more, of 6 replicas"));
+  EXPECT_THAT(refusal({"model={type: gru, width: 8}"}), HasSubstr("model.sequence_length = 16"));
   EXPECT_THAT([] { dqn_setup({}, "pendulum"); },
               testing::ThrowsMessage<ConfigError>(HasSubstr("learns the values of choices")));
 }

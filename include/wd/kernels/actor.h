@@ -19,6 +19,8 @@ struct ActorDraw {
   int update = 0;                      // counts the updates of an iteration; below 2^16
   int purpose = 0;                     // which of the draws of an update; below 2^8
   std::int64_t first_row = 0;          // number of row 0; below 2^32
+  // Not 0: rows are so many sequences of `steps`, step by step, and numbered sequence by sequence.
+  std::int64_t sequences = 0, steps = 1;
 };
 
 // Distributions kPoint, with C outputs in a row, and kStateGaussian, with 2 C (kernels/distribution.h).
