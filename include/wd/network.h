@@ -110,6 +110,9 @@ class Network {
   // The activations of all hidden layers of a fully connected network, [rows, width] float32 or bfloat16,
   // that the last forward() of this workspace computed: views of the workspace. Others show none.
   virtual std::vector<at::Tensor> hidden(const Workspace& workspace) const;
+  // The gates of a network with memory, [rows, n] float32 in 0 .. 1, that say what is remembered, as the last
+  // forward() of this workspace computed them: a view of the workspace. Undefined: others show none.
+  virtual at::Tensor gates(const Workspace& workspace) const;
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;

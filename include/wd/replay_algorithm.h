@@ -104,6 +104,7 @@ class ReplayAlgorithm : public Algorithm {
   std::string warning_of(double value, double target, double paid = 0.0) const;
   // Of the policy's networks, for rows of the last batch. Synchronizes on CUDA. All ranks.
   double dormant_share_of_policy() const;
+  double saturated_share_of_policy() const;
   // What batches are made of, the errors of the last one, and `overestimation`: for algorithms that write
   // error_. Synchronizes on CUDA. All ranks.
   std::vector<std::pair<std::string, double>> batch_metrics() const;

@@ -427,6 +427,7 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
       {"update_ratio", actor_.step_ratio()},
       {"critic_update_ratio", learned_.step_ratio()},
       {"dormant_share", dormant_share_of_policy()},
+      {"saturated_share", saturated_share_of_policy()},
       {"critic_dormant_share", dormant_share_of_critics()}};
   return joined(std::move(all), batch_metrics());
 }

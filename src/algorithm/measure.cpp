@@ -56,6 +56,20 @@ double dormant_share(std::span<const Probe> probes, const at::Tensor& mask, std:
   return dormant / static_cast<double>(first - 1);
 }
 
+double saturated_share(const Policy& policy, const Batch& batch, const ProcessGroup& group) {
+  constexpr double kSaturated = 0.05;
+  const std::int64_t rows = std::min(policy.blocks(batch).max_rows, batch.mask.size(0));
+  const at::Tensor sums = at::zeros({2}, at::kDouble);  // gates, and those that are saturated
+  for (const Probe& probe : probes_of(policy, batch, rows)) {
+    const at::Tensor gates = probe.network->gates(*run_once(probe, rows));
+    if (!gates.defined()) continue;
+    sums[0] += static_cast<double>(gates.numel());
+    sums[1] += (on_host(gates) - 0.5).abs().gt(0.5 - kSaturated).sum();
+  }
+  group.all_reduce(sums);
+  return ratio(sums[1].item<double>(), sums[0].item<double>());
+}
+
 std::vector<double> quantiles_of(const at::Tensor& numbers, const at::Tensor& mask,
                                  std::vector<double> shares, const ProcessGroup& group) {
   const at::Tensor all = group.all_gather_rows(on_host(numbers).masked_select(mask.cpu().ne(0)));

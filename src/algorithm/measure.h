@@ -30,7 +30,8 @@ struct Probe {
 // Runs the network in memory of its own, and returns that; null without rows. Enqueues.
 std::unique_ptr<Network::Workspace> run_once(const Probe& probe, std::int64_t rows);
 
-// The networks that compute a policy's outputs, for rows [0, rows) of a batch without sequences.
+// The networks that compute a policy's outputs, for rows [0, rows) of a batch, which with sequences are those
+// of whole blocks.
 std::vector<Probe> probes_of(const Policy& policy, const Batch& batch, std::int64_t rows);
 
 // The share of dormant units in the hidden layers of these networks (Sokar et al. 2023, arXiv 2302.12902): of
@@ -39,6 +40,10 @@ std::vector<Probe> probes_of(const Policy& policy, const Batch& batch, std::int6
 // row counts. Synchronizes on CUDA. All ranks.
 double dormant_share(std::span<const Probe> probes, const at::Tensor& mask, std::int64_t rows,
                      const ProcessGroup& group);
+
+// The share of gates of these networks (Network::gates) below 0.05 or above 0.95, over the rows of a batch's
+// first block of sequences; NaN if no network shows its gates. Synchronizes on CUDA. All ranks.
+double saturated_share(const Policy& policy, const Batch& batch, const ProcessGroup& group);
 
 // Quantiles of the numbers [rows] whose mask [rows] is not 0, of all ranks; NaN if there are none.
 // Synchronizes on CUDA. All ranks.

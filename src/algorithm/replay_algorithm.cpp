@@ -161,7 +161,12 @@ std::vector<std::pair<std::string, double>> ReplayAlgorithm::optimizer_metrics()
           {"updates", record.steps},
           {"empty_minibatches", record.empty},
           {"update_ratio", learned_.step_ratio()},
-          {"dormant_share", dormant_share_of_policy()}};
+          {"dormant_share", dormant_share_of_policy()},
+          {"saturated_share", saturated_share_of_policy()}};
+}
+
+double ReplayAlgorithm::saturated_share_of_policy() const {
+  return updates() == 0 || !has_state() ? std::nan("") : saturated_share(policy_, batch_->now, group_);
 }
 
 double ReplayAlgorithm::dormant_share_of_policy() const {

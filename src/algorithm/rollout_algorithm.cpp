@@ -116,13 +116,17 @@ std::vector<double> RolloutAlgorithm::last_epoch() const {
 }
 
 std::vector<std::pair<std::string, double>> RolloutAlgorithm::diagnosis() const {
-  double dormant = std::nan("");
-  if (learned_.record().steps > 0.0 && buffers_.state_size == 0) {
+  double dormant = std::nan(""), saturated = dormant;
+  if (learned_.record().steps > 0.0) {
     const Batch batch = minibatches_->gather(0);
     const std::int64_t rows = sampled_rows(batch.mask.size(0), buffers_.num_agents, group_);
-    dormant = dormant_share(probes_of(policy_, batch, rows), batch.mask, rows, group_);
+    if (buffers_.state_size > 0)
+      saturated = saturated_share(policy_, batch, group_);
+    else
+      dormant = dormant_share(probes_of(policy_, batch, rows), batch.mask, rows, group_);
   }
-  return {{"update_ratio", learned_.step_ratio()}, {"dormant_share", dormant}};
+  return {
+      {"update_ratio", learned_.step_ratio()}, {"dormant_share", dormant}, {"saturated_share", saturated}};
 }
 
 // Reads evenly spaced replicas, the same on any number of ranks. Rollouts are short: counting only what ended

@@ -61,6 +61,10 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "dormant_share",
            "share of the hidden units of fully connected networks whose mean |activation| is at most 0.025 "
            "times that of their layer, over at most 1,024 rows; null for other networks"},
+    Metric{
+        kPolicy, "saturated_share",
+        "share of the gates of a memory below 0.05 or above 0.95 (of mingru z, of gru r and z, of lstm i and "
+        "f), over a block of sequences; null for other networks"},
     Metric{kPolicy, "critic_dormant_share", "the same of the critics of DDPG, TD3 and SAC"},
     Metric{
         kPolicy, "overestimation",

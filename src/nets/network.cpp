@@ -97,6 +97,7 @@ Layer Network::output_layer(const at::Tensor&) const { return {}; }
 at::Tensor Network::latent(const Workspace&) const { return {}; }
 
 std::vector<at::Tensor> Network::hidden(const Workspace&) const { return {}; }
+at::Tensor Network::gates(const Workspace&) const { return {}; }
 std::unique_ptr<Network> Network::several(int) const { return nullptr; }
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "kernels/hidden_gradient.h"
@@ -34,6 +35,10 @@ const bool registered = [] {
 
 void RecurrentSettings::describe(Fields& field) {
   field("width", width_, {1, 4096}, "width of the memory, and of the layer before it");
+  field(
+      "horizon", horizon_, {0, 1e6},
+      "steps over which units remember at first, about: from 2 to so many, evenly in their logarithm; 0: about 2, "
+      "of an lstm 4");
 }
 
 std::shared_ptr<Module> RecurrentSettings::make(const ModuleShape&) const {
@@ -64,6 +69,7 @@ RecurrentNetwork::RecurrentNetwork(const RecurrentSettings& settings, std::uniqu
                                    std::size_t parts, std::unique_ptr<Network> behind, int agents,
                                    Device device, bool tf32)
     : shape_(settings.cell()),
+      horizon_(settings.horizon()),
       before_(std::move(before)),
       behind_(std::move(behind)),
       parts_(parts),
@@ -92,8 +98,9 @@ Layer RecurrentNetwork::cell_in(const at::Tensor& flat) const {
   return cell;
 }
 
-// The weights of each gate are drawn apart. An LSTM begins with remembering: b of its forget gate is 1
-// (Jozefowicz et al. 2015).
+// The weights of each gate are drawn apart. A unit whose gate keeps a share of t / (1 + t) in each step remembers
+// over about 1 + t of them; t is 1 to the horizon, evenly in their logarithm (Tallec and Ollivier 2018, arXiv
+// 1804.11188). Without a horizon, b of an LSTM's forget gate is 1 (Jozefowicz et al. 2015).
 void RecurrentNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
                                   std::uint64_t seed) const {
   constexpr int kFirst = 100;  // numbers of layers, behind those of `before`
@@ -109,7 +116,15 @@ void RecurrentNetwork::initialize(const at::Tensor& flat, InitMethod method, dou
     initialize_layer(of_gate(x, gate), method, 1.0, seed, kFirst + 2 * gate);
     if (shape_.has_products()) initialize_layer(of_gate(y, gate), method, 1.0, seed, kFirst + 2 * gate + 1);
   }
-  if (shape_.kind == CellKind::kLstm) of_gate(y, 1).bias.fill_(1.0);
+  const bool lstm = shape_.kind == CellKind::kLstm, mingru = shape_.kind == CellKind::kMinGru;
+  if (horizon_ > 0) {
+    const at::Tensor log_steps =
+        (at::arange(shape_.width).to(at::kDouble) + 0.5) * (std::log(horizon_) / shape_.width);
+    (mingru ? of_gate(x, 0) : of_gate(y, 1)).bias.copy_(mingru ? -log_steps : log_steps);
+    if (lstm) of_gate(y, 0).bias.copy_(-log_steps);
+  } else if (lstm) {
+    of_gate(y, 1).bias.fill_(1.0);
+  }
   behind_->initialize(section(flat, kBehind), method, gain, seed ^ 0xbe41d);
 }
 
@@ -150,12 +165,10 @@ std::vector<NamedTensor> RecurrentNetwork::hidden_parameters() const {
   return named;
 }
 
-std::vector<at::Tensor> RecurrentNetwork::hidden(const Workspace& workspace) const {
-  const auto& memory = static_cast<const Memory&>(workspace);
-  std::vector<at::Tensor> layers = before_->hidden(*memory.before);
-  layers.push_back(memory.h);
-  for (const at::Tensor& layer : behind_->hidden(*memory.behind)) layers.push_back(layer);
-  return layers;
+// A MinGRU's z, a GRU's r and z, an LSTM's i and f.
+at::Tensor RecurrentNetwork::gates(const Workspace& workspace) const {
+  const at::Tensor& rows = static_cast<const Memory&>(workspace).before->output;
+  return rows.narrow(1, 0, (shape_.has_products() ? 2 : 1) * shape_.width);
 }
 
 std::unique_ptr<Network::Workspace> RecurrentNetwork::make_workspace(std::int64_t rows,

@@ -23,11 +23,12 @@ class RecurrentSettings final : public NetworkSettings {
   bool is_module() const override { return false; }
   std::shared_ptr<Module> make(const ModuleShape& shape) const override;
   CellShape cell() const { return {.kind = kind_, .width = width_}; }
+  int horizon() const { return horizon_; }
 
  private:
   CellKind kind_;
   const char* name_;
-  int width_ = 64;
+  int width_ = 64, horizon_ = 0;
 };
 
 // The memory is a cell (kernels/cell.h) that reads what layers before it compute, and whose h further layers
@@ -51,7 +52,7 @@ class RecurrentNetwork final : public Network {
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;
-  std::vector<at::Tensor> hidden(const Workspace& workspace) const override;
+  at::Tensor gates(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
@@ -90,6 +91,7 @@ class RecurrentNetwork final : public Network {
                    const Layer& sums, bool add) const;
 
   CellShape shape_;  // without rows
+  int horizon_;
   std::unique_ptr<Network> before_, behind_;
   std::size_t parts_;
   int agents_;

@@ -28,6 +28,7 @@ class WrappingNetwork : public Network {
   void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override {
     inner_->finish_gradient(derived, flat);
   }
+  at::Tensor gates(const Workspace& workspace) const override { return inner_->gates(inner_of(workspace)); }
   double forward_flop() const override { return inner_->forward_flop(); }
   double backward_flop() const override { return inner_->backward_flop(); }
 

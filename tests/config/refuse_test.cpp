@@ -107,7 +107,7 @@ TEST_F(Refuse, PolicyMessages) {
        "continuous ones: take gaussian"},
       {"{shared: {model: {type: gru, layers: true}}}",
        "a.yaml:2:38: policy.shared.model.layers: unknown key; known: type, separate_value, input, "
-       "dueling, quantiles, reads, critic_reads, normalize_input, width, sequence_length, fc_dims, "
+       "dueling, quantiles, reads, critic_reads, normalize_input, width, horizon, sequence_length, fc_dims, "
        "critic_dims, activation, layer_norm, init_method, distribution, initial_log_std, "
        "model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",

@@ -159,6 +159,34 @@ TEST(FeaturesTest, ALearnerRefusesAShareWithoutAStepOfEveryReplica) {
   EXPECT_EQ(refused(ppo), "");
 }
 
+// With biases of a sixth of all gates far from 0, and small weights.
+TEST(FeaturesTest, GatesAreSaturatedWhereTheyAreNear0Or1) {
+  for (const char* const policy :
+       {"algorithm: PPO, num_minibatches: 2", "algorithm: DQN, batch_size: 12, learning_starts: 0"}) {
+    const Experiment setup = make_setup(
+        "cartpole",
+        {"trainer.num_envs=6", "trainer.train_batch_size=120",
+         concat("policy={shared: {", policy,
+                ", lr: 0, model: {type: gru, width: 6, sequence_length: 2, separate_value: false}}}")});
+    Trainer trainer(setup.config, *setup.environment, {});
+    for (const NamedTensor& named : trainer.policies()[0].named_parameters()) {
+      if (named.name == "layers.cell.bias_hh") {
+        named.tensor[1] = -9.0;  // of r
+        named.tensor[8] = 9.0;   // of z
+      } else if (named.name.starts_with("layers.cell.")) {
+        named.tensor.mul_(0.1);
+      }
+    }
+    trainer.policies()[0].refresh_shadow();
+    trainer.iterate();
+    double saturated = 0.0;
+    const MetricsRow row = trainer.take_metrics();
+    for (const auto& [name, value] : row.values())
+      if (name == "shared/saturated_share") saturated = value;
+    EXPECT_DOUBLE_EQ(saturated, 2.0 / 12.0);
+  }
+}
+
 // A policy that does not train measured no loss, entropy or gradient.
 TEST(FeaturesTest, WhatIsNotMeasuredIsNotANumber) {
   const Experiment setup =
