@@ -121,7 +121,6 @@ void RecurrentNetwork::initialize(const at::Tensor& flat, InitMethod method, dou
     const at::Tensor log_steps =
         (at::arange(shape_.width).to(at::kDouble) + 0.5) * (std::log(horizon_) / shape_.width);
     (mingru ? of_gate(x, 0) : of_gate(y, 1)).bias.copy_(mingru ? -log_steps : log_steps);
-    if (lstm) of_gate(y, 0).bias.copy_(-log_steps);
   } else if (lstm) {
     of_gate(y, 1).bias.fill_(1.0);
   }

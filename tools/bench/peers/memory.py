@@ -1,9 +1,9 @@
 """Compares PPO with a memory in cartpole without velocities with sb3-contrib's RecurrentPPO and with memorax (JAX); prints one JSON object to stdout.
 
-    .venv-peers/bin/python tools/bench/peers/memory.py [--pairs 3] [--seconds 10] [--only sb3] [--network lstm] [--replicas 32] [--steps 128]
+    .venv-peers/bin/python tools/bench/peers/memory.py [--pairs 3] [--seconds 10] [--only sb3] [--replicas 32] [--steps 128]
 
 Environment steps per second of training, one thread on each side: 32 replicas in rollouts of 128 steps, 4 epochs of 4 minibatches, a network of
-64 units. memorax runs in .venv-memorax (setup.sh memorax), because its packages pin another Gymnasium.
+64 units of the peer's kind. memorax runs in .venv-memorax (setup.sh memorax), because its packages pin another Gymnasium.
 
 sb3: an LSTM layer of 64 for the actor and one for the critic between the observation and their last layers, with no other hidden layer. It learns
 from minibatches of padded sequences. memorax: a layer of 64 in front of the cell, as in ours, actor and critic apart.
@@ -66,13 +66,12 @@ def training(options, python, peer, network):
 
 def main():
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--network", default="gru", help="model.type of ours")
     options.add_argument("--replicas", type=int, default=32)
     options.add_argument("--steps", type=int, default=128)
     options = options.parse_args()
     memorax = ROOT / ".venv-memorax/bin/python"
     peers = {"sb3 lstm": sys.executable, "memorax lstm": memorax, "memorax gru": memorax, "memorax mingru": memorax}
-    comparisons = {f"train, {peer}": functools.partial(training, options, python, peer, options.network) for peer, python in peers.items()}
+    comparisons = {f"train, {peer}": functools.partial(training, options, python, peer, peer.split()[1]) for peer, python in peers.items()}
     report(options, "cartpole without velocities, PPO with a memory", "speed of training, one thread each",
            ["sb3-contrib", "stable-baselines3", "gymnasium", "torch", "numpy"], comparisons)
 
