@@ -26,7 +26,7 @@ class Network(nn.Module):
         """The value, where logits of illegal choices are -inf: here that which was computed."""
         return value
 
-    def deviation(self, observation: Tensor, std: Tensor) -> Tensor:
+    def deviation(self, observation: Tensor, std: Tensor, state: Tensor) -> Tensor:
         """The standard deviation of each component, in units of half the width of its bounds. std: [components], the same in
         every state, or of gSDE [components, hidden units]."""
         if std.dim() == 1:
@@ -67,7 +67,7 @@ class OffPolicyActor(nn.Module):
         self.heads = heads
         self.min_log_std, self.max_log_std = MIN_LOG_STD, MAX_LOG_STD
 
-    def outputs(self, observation: Tensor) -> Tensor:
+    def outputs(self, observation: Tensor, state: Tensor) -> Tensor:
         return self.head(self.layers(self.reader(observation)))
 
     def values(self, observation: Tensor, action: Tensor) -> Tensor:
@@ -83,15 +83,33 @@ class OffPolicyActor(nn.Module):
         return total
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
-        output = self.outputs(observation)
+        output = self.outputs(observation, state)
         if self.components == 0:
             return Output(output, self.value_of_choices(observation, output, output), state)
         mean = output[..., : self.components]
         return Output(mean, self.values(observation, mean.tanh()), state)
 
-    def deviation(self, observation: Tensor, std: Tensor) -> Tensor:
+    def deviation(self, observation: Tensor, std: Tensor, state: Tensor) -> Tensor:
         """The standard deviation of each component before tanh; 0 of an actor that computes only the action."""
-        output = self.outputs(observation)
+        output = self.outputs(observation, state)
         if output.shape[-1] == self.components:
             return torch.zeros_like(output)
         return output[..., self.components :].clamp(self.min_log_std, self.max_log_std).exp()
+
+
+class RecurrentActor(OffPolicyActor):
+    """With memory. The value is NaN: critics remember too, and nobody keeps their states while a policy acts."""
+
+    def __init__(self, memory, components, heads):
+        super().__init__(None, None, memory, [], components, heads)
+        self.numbers, self.state_size = components or sum(heads), memory.cell.state_size
+
+    def outputs(self, observation: Tensor, state: Tensor) -> Tensor:
+        return self.head(observation, state)[0]
+
+    def value_of_choices(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+        return value
+
+    def forward(self, observation: Tensor, state: Tensor) -> Output:
+        output, after = self.head(observation, state)
+        return Output(output[..., : self.numbers], torch.full_like(output[..., 0], torch.nan), after)

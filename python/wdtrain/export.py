@@ -60,7 +60,7 @@ class Exported(nn.Module):
         self.names = [*taken, *self.named.values()]
         self.is_given = [name in needed for name in inputs.names]
         # The width of the actor's part of the state, if the value has one and is left out.
-        self.actor_width = policy.network.width if self.remembers and not value else 0
+        self.actor_width = policy.network.state_size if self.remembers and not value else 0
         # Frozen, so that outputs become NumPy arrays without detach().
         self.network = copy.deepcopy(policy.network).requires_grad_(False)
         self.values = policy.distribution == "greedy"  # outputs are values of choices
@@ -89,10 +89,10 @@ class Exported(nn.Module):
             total = total + torch.where(highest == -torch.inf, torch.zeros_like(highest), highest)
         return total
 
-    def within_bounds(self, mean: Tensor, observation: Tensor) -> Tensor:
+    def within_bounds(self, mean: Tensor, observation: Tensor, state: Tensor) -> Tensor:
         sample = mean
         if not self.greedy:
-            sample = mean + self.network.deviation(observation, self.std) * torch.randn_like(mean)
+            sample = mean + self.network.deviation(observation, self.std, state) * torch.randn_like(mean)
         if self.squashed:
             sample = torch.tanh(sample)
         return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)
@@ -115,7 +115,7 @@ class Exported(nn.Module):
         observation = self.rows(observation, reads)
         out = self.network(observation, state)
         if len(self.heads) == 0:
-            return self.within_bounds(out.output, observation), out.output, out.value, self.after(out.state, state)
+            return self.within_bounds(out.output, observation, state), out.output, out.value, self.after(out.state, state)
         legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
         value = self.best(legal) if self.values else self.network.value_of_choices(observation, legal, out.value)
         return self.choose(legal), legal, value, self.after(out.state, state)

@@ -9,7 +9,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from wdtrain.actor_critic import Critic, Network, OffPolicyActor, Output
+from wdtrain.actor_critic import Critic, Network, OffPolicyActor, Output, RecurrentActor
 from wdtrain.choices import PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, UsageError, parsing, require_finite
@@ -238,9 +238,10 @@ class Policy(nn.Module):
             return [nn.functional.one_hot(head.argmax(-1), head.shape[-1]).to(head.dtype) for head in heads]
         return [head.softmax(-1) for head in heads]
 
-    def deviation(self, observation, reads=None):
+    def deviation(self, observation, reads=None, state=None):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
-        return self.network.deviation(self.inputs.rows(observation, reads, self.inputs.actor), self.std)
+        state = self.first_state(*observation.shape[:-1]) if state is None else state
+        return self.network.deviation(self.inputs.rows(observation, reads, self.inputs.actor), self.std, state)
 
     @property
     def std(self):
@@ -256,18 +257,20 @@ class Policy(nn.Module):
         of legal choices and gets none.
         """
         self._require_mask(mask)
-        observation, before = torch.as_tensor(observation, dtype=torch.float32), state
+        observation = torch.as_tensor(observation, dtype=torch.float32)
+        before = self.first_state(*observation.shape[:-1]) if state is None else state
         lacks_value = self.inputs.lacks_value(observation, reads)
         observation = self.inputs.rows(observation, reads, self.inputs.actor)
         output, _, state = self._forward(observation, before)
         if self.state_size and lacks_value:
-            width = self.network.width
-            kept = torch.zeros_like(state) if before is None else before
-            state = torch.cat([state[..., :width], kept[..., width:]], -1)
+            width = self.network.state_size
+            state = torch.cat([state[..., :width], before[..., width:]], -1)
         if self.heads:
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
-        sample = output if greedy else output + self.network.deviation(observation, self.std) * torch.randn_like(output)
+        sample = output
+        if not greedy:
+            sample = output + self.network.deviation(observation, self.std, before) * torch.randn_like(output)
         if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state
@@ -329,9 +332,13 @@ def _network(weights, metadata, name):
     activation = metadata.get("activation", "tanh") if model == "gru" else metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
+    has_critics = any(part.startswith("critics.") for part in weights)
+    if model != "fully_connected" and has_critics:
+        memory = _Memory(weights, "layers.", ACTIVATIONS[activation], reader)
+        return RecurrentActor(memory, int(metadata.get("action_components", 0)), _heads(metadata))
     if model != "fully_connected":
         return Recurrent(weights, ACTIVATIONS[activation], reader, _values(metadata), metadata["distribution"] != "greedy")
-    if any(part.startswith("critics.") for part in weights):
+    if has_critics:
         return _off_policy_actor(weights, metadata, ACTIVATIONS[activation], reader)
     separate_value = _has_value_network(weights) or "critic_reads" in metadata
     return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata), separate_value)

@@ -418,8 +418,10 @@ std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t n = filled(iteration);
   std::vector<NamedTensor> all;
   if (recorded_ == 0) {
-    for (const auto& [field, rows] : remembered_)
-      all.push_back({field->name_of(buffers_), rows.narrow(1, 0, n), true});
+    for (const auto& [field, rows] : remembered_) {
+      const char* const kind = field->of_sequence ? "network." : "";  // a stream may be called state
+      all.push_back({kind + field->name_of(buffers_), rows.narrow(1, 0, n), true});
+    }
     all.push_back({"flags", flags_.narrow(1, 0, n), true});
   }
   if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, n), true});

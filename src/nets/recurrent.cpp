@@ -52,10 +52,18 @@ struct RecurrentNetwork::Memory final : Workspace {
   at::Tensor scratch;         // on a CPU, of the kernels: [rows, gates H], or [rows, H] of a MinGRU
   at::Tensor bias_parts;      // on a GPU, the same of the gradient of b
 
-  // Outputs only: backward() needs all rows of a sequence.
-  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n, const Workspace&) const override {
+  // For forward() only: backward() needs all rows of a sequence.
+  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
+                                  const Workspace& scratch) const override {
+    const auto& working = static_cast<const Memory&>(scratch);
     auto part = std::make_unique<Memory>();
-    part->output = output.narrow(0, first, n);
+    part->before = before->view(first, n, *working.before);
+    part->behind = behind->view(first, n, *working.behind);
+    part->output = part->behind->output;
+    part->h = h.narrow(0, first, n);
+    part->kept = working.kept;
+    part->previous = working.previous;
+    part->scratch = working.scratch;
     return part;
   }
 };

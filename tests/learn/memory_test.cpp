@@ -29,7 +29,8 @@ double return_after_training(const std::string& model, const std::vector<std::st
 }
 
 TEST(Memory, ARecurrentPolicyRemembersTheCue) {
-  EXPECT_GT(return_after_training("{type: gru, width: 16}"), 0.95);
+  for (const std::string type : {"mingru", "gru", "lstm"})
+    EXPECT_GT(return_after_training("{type: " + type + ", width: 16}"), 0.95) << type;
 }
 
 TEST(Memory, SequencesNeedNotBeWholeRollouts) {
@@ -66,7 +67,11 @@ TEST(Memory, OfAnAgentThatReturnsIsEmpty) {
        "policy={shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, lr: 0.0, normalize_value: false, "
        "model: {type: gru, width: 8, sequence_length: 8}}}"});
   Trainer trainer(setup.config, *setup.environment, {});
-  for (int iteration = 0; iteration < 2; ++iteration) trainer.iterate();
+  trainer.iterate();
+  const at::Tensor last = trainer.trajectory().policies()[0].state[24].clone();
+  trainer.iterate();
+  EXPECT_TRUE(at::equal(trainer.trajectory().policies()[0].state[0], last));
+  EXPECT_GT(last.abs().max().item<float>(), 0.0f);
   std::map<std::string, at::Tensor> weights;
   for (const NamedTensor& named : trainer.policies()[0].named_parameters())
     weights[named.name.substr(7)] = named.tensor.to(at::kDouble);  // without "layers."

@@ -24,6 +24,7 @@ ROWS = 10_000
 CROWD = ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set", "env.observe_self=true",
          "--set", "trainer.observations=rows"]
 MEMORY = ["--num_envs", 4, "--train_batch_size", 40]
+WINDOWS, REPLAY = ["--num_envs", 2, "--train_batch_size", 40], "batch_size: 16, replay_ratio: 1, learning_starts: 0, buffer_size: 400"
 TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
@@ -35,6 +36,13 @@ TRAININGS = {
     "choices": ["--env", "tag_gridworld", "--num_envs", 4, "--train_batch_size", 40, "--set",
                 "policy={shared: {algorithm: PQN, model: {layer_norm: false, input: choices, fc_dims: [16]}}}"],
     "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
+    "mingru": ["--env", "cartpole", "--set", "policy.shared.model={type: mingru, width: 16, separate_value: true}"],
+    "lstm": ["--env", "cartpole", "--set", "policy.shared.model={type: lstm, width: 16, fc_dims: [24, 20], layer_norm: true}"],
+    "lstm_one": ["--env", "pendulum", "--set", "policy.shared.model={type: lstm, width: 16, layer_norm: true, separate_value: false}"],
+    "dqn_gru": ["--env", "cartpole", *WINDOWS, "--set", "policy={shared: {algorithm: DQN, burn_in: 2, %s, model: {type: gru, width: 16, sequence_length: 4}}}" % REPLAY],
+    "sac_lstm": ["--env", "pendulum", *WINDOWS, "--set", "policy={shared: {algorithm: SAC, %s, model: {type: lstm, width: 16, fc_dims: [20], sequence_length: 4}}}" % REPLAY],
+    "td3_mingru": ["--env", "pendulum", *WINDOWS, "--set", "policy={shared: {algorithm: TD3, %s, model: {type: mingru, width: 16, sequence_length: 4}}}" % REPLAY],
+    "sac_choices_gru": ["--env", "tag_gridworld", *WINDOWS, "--set", "policy={shared: {algorithm: SAC, %s, model: {type: gru, width: 16, sequence_length: 4}}}" % REPLAY],
     "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
     "standardized": ["--env", "cartpole", "--set", "policy.shared.model.normalize_input=true"],
     "entities_standardized": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean, normalize_input: true}}}"],
@@ -110,7 +118,7 @@ def check(policy, results, inputs):
     legal = inputs["mask"] != 0 if "mask" in inputs else torch.ones_like(out.output, dtype=torch.bool)
     assert torch.allclose(numbers_[legal], out.output[legal], atol=1e-5)
     assert (numbers_[~legal] == -torch.inf).all()
-    assert torch.allclose(value, out.value, atol=1e-5)
+    assert torch.allclose(value, out.value, atol=1e-5, equal_nan=True)
     if policy.heads:
         assert torch.equal(exported_action, action)
         chosen = torch.nn.functional.one_hot(exported_action + torch.tensor([0, *policy.heads[:-1]]).cumsum(0), sum(policy.heads))
@@ -121,7 +129,7 @@ def check(policy, results, inputs):
         assert torch.allclose(results[3], after, atol=1e-5)
 
 
-NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "masked_sac_choices", "observed_choices", "quantiles_dueling"]
+NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "masked_sac_choices", "masked_sac_choices_gru", "observed_choices", "quantiles_dueling"]
 
 
 def test_a_policy_that_was_trained_with_masks_needs_one(folder):

@@ -41,6 +41,17 @@ TRAININGS = {
     "gru": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model={type: gru, width: 16}"],
     "gru_one": ["--env", "cartpole", "--total_steps", 4096, "--set",
                 "policy.shared.model={type: gru, width: 16, separate_value: false}"],
+    "mingru": ["--env", "cartpole", "--total_steps", 8192, "--set",
+               "policy.shared.model={type: mingru, width: 16, fc_dims: [20, 24], activation: relu, separate_value: true}"],
+    "lstm": ["--env", "pendulum", "--total_steps", 8192, "--set",
+             "policy.shared.model={type: lstm, width: 16, fc_dims: [20], layer_norm: true, normalize_input: true, separate_value: true}"],
+    "dqn_gru": ["--env", "cartpole", *OFF_POLICY, "--set",
+                "policy={shared: {algorithm: DQN, burn_in: 2, %s, model: {type: gru, width: 16, dueling: true, sequence_length: 4}}}" % MEMORY],
+    "sac_lstm": ["--env", "pendulum", *OFF_POLICY, "--set",
+                 "policy={shared: {algorithm: SAC, burn_in: 2, %s, model: {type: lstm, width: 16, fc_dims: [20], layer_norm: true, sequence_length: 4}}}" % MEMORY],
+    "td3_mingru": ["--env", "pendulum", *OFF_POLICY, "--set",
+                   "policy={shared: {algorithm: TD3, %s, model: {type: mingru, width: 16, quantiles: 3, sequence_length: 4}}}" % MEMORY],
+    "sac_choices_gru": [*TAG, "--set", "policy={shared: {algorithm: SAC, %s, model: {type: gru, width: 16, sequence_length: 4}}}" % MEMORY],
     "layer_norm": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum", "--total_steps", 8192],
     "normalized": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.normalize_value=true"],
@@ -169,7 +180,7 @@ def test_policies_compute_what_the_program_computes(run):
         rows = torch.tensor(observation[t])
         in_game = played["in_game"][t, :, 0] != 0
         out = policy(rows, state)
-        assert out.value.detach().numpy()[in_game] == pytest.approx(played["value"][t, in_game, 0], abs=2e-5, rel=1e-6)
+        assert out.value.detach().numpy()[in_game] == pytest.approx(played["value"][t, in_game, 0], abs=2e-5, rel=1e-6, nan_ok=True)
         if policy.heads:
             ours = torch.cat(policy.probabilities(out.output), -1).detach().numpy()
             assert ours[in_game] == pytest.approx(played["probability"][t, in_game], abs=1e-5)
@@ -202,7 +213,7 @@ def test_any_number_of_rows_at_once(run):
         for k in range(5):
             alone = policy(rows[i, k].unsqueeze(0), state[i, k].unsqueeze(0))
             for part, whole in zip(alone, together):
-                assert torch.allclose(part[0], whole[i, k], atol=1e-6)
+                assert torch.allclose(part[0], whole[i, k], atol=1e-6, equal_nan=True)
 
 
 def test_masked_choices_are_never_taken(folder):
@@ -244,6 +255,36 @@ def test_noise_of_the_state_has_the_variance_of_the_state(folder):
         assert actions.mean().item() == pytest.approx(policy(row).output.item(), abs=0.03 * deviations[-1])
         assert actions.std().item() == pytest.approx(deviations[-1], rel=0.02)  # 4 standard deviations
     assert abs(deviations[0] / deviations[1] - 1) > 0.05, "the states have the same noise: the test shows less than it says"
+
+
+def test_critics_that_remember_have_no_value_and_their_actor_draws(folder):
+    policy = package.Run(folder / "sac_lstm").policy()
+    assert package.Run(folder / "sac_lstm").weights()["critics.1.layers.head.0.action.weight"].shape[1] == 1
+    random = torch.Generator().manual_seed(1)
+    row, state = torch.randn(3, generator=random).expand(20000, 3), torch.randn(policy.state_size, generator=random).expand(20000, -1)
+    out = policy(row, state)
+    assert out.value.isnan().all()
+    torch.manual_seed(5)
+    actions, after = policy.step(row, state, greedy=False)
+    drawn = (actions.double() / 2).clamp(-1 + 1e-7, 1 - 1e-7).atanh()
+    deviation = policy.network.head(row[:1], state[:1])[0][0, 1].exp().item()
+    assert policy.deviation(row, state=state)[0].item() == pytest.approx(deviation)
+    assert drawn.std().item() == pytest.approx(deviation, rel=0.02)  # 4 standard deviations
+    assert drawn.mean().item() == pytest.approx(out.output[0].item(), abs=0.03 * deviation)
+    assert torch.equal(after, out.state)
+
+
+def test_files_of_before_there_were_layers_around_a_memory():
+    """Those of a gru had one layer of tanh before it, and did not say so."""
+    cell, before, head = torch.nn.GRUCell(5, 5), torch.nn.Linear(4, 5), torch.nn.Linear(5, 3)
+    parts = {"layers.input.": before, "layers.cell.": cell, "layers.head.": head}
+    weights = {prefix + name: tensor.detach().numpy() for prefix, part in parts.items() for name, tensor in part.state_dict().items()}
+    policy = package.policy.Policy.from_weights(weights, {"model": "gru", "observation_size": "4", "distribution": "categorical",
+                                                          "action_heads": "2", "action_mask": "false", "state_size": "5"})
+    rows, state = torch.randn(7, 4), torch.randn(7, 5)
+    out, after = policy(rows, state), cell(before(rows).tanh(), state)
+    assert torch.allclose(out.state, after, atol=1e-6)
+    assert torch.allclose(torch.cat([out.output, out.value.unsqueeze(-1)], -1), head(after), atol=1e-6)
 
 
 def test_the_example(folder):

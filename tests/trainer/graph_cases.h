@@ -206,6 +206,16 @@ inline constexpr GraphCase kGraphCases[] = {
      "policy={tagger: {algorithm: PPO, num_minibatches: 4, model: {type: lstm, width: 12, sequence_length: 4, "
      "separate_value: true}}, runner: {algorithm: A2C, model: {type: mingru, width: 20}}}",
      "trainer.precision=bf16"},
+    {"dqn_windows", "tag_gridworld",
+     "policy={tagger: {algorithm: DQN, batch_size: 32, replay_ratio: 2, buffer_size: 3000, "
+     "learning_starts: 0, target_every: 64, prioritized: true, n_step: 2, burn_in: 1, model: {type: gru, "
+     "width: 12, sequence_length: 4}}, runner: {algorithm: PPO}}"},
+    {"sac_windows", "pendulum",
+     "policy={shared: {algorithm: SAC, batch_size: 16, replay_ratio: 3, buffer_size: 3000, "
+     "learning_starts: 0, burn_in: 2, model: {type: mingru, width: 12, sequence_length: 4}}}"},
+    {"pqn_lstm", "tag_continuous",
+     "policy={tagger: {algorithm: PQN, num_minibatches: 2, model: {type: lstm, width: 12}}, runner: "
+     "{algorithm: PQN, num_minibatches: 4, model: {type: lstm, width: 8, dueling: true}}}"},
     {"offline", "cartpole",
      "policy={shared: {algorithm: DQN, batch_size: 16, replay_ratio: 0.5, target_every: 120}}",
      "trainer.precision=fp32", true}};
