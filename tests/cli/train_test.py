@@ -59,7 +59,7 @@ def test_weights_say_what_they_are_for(tmp_path):
     assert (metadata["action_low"], metadata["action_high"], metadata["state_size"]) == ("-2", "2", "128")
     with safetensors.safe_open(tmp_path / "pendulum" / "checkpoints" / "latest" / "weights" / "shared.safetensors", framework="np") as file:
         assert file.metadata() == metadata
-    assert "fc_dims" not in metadata
+    assert (metadata["fc_dims"], metadata["activation"]) == ("", "tanh"), "of the layers around the memory"
 
 
 def documented_metrics():
