@@ -41,8 +41,10 @@ bool NetworkChoice::operator==(const NetworkChoice& other) const {
 }
 
 void ModelSettings::set_type(const std::string& type) {
-  network = network_settings(type);
+  const NetworkChoice before = std::exchange(network, network_settings(type));
+  if (before && network) network->take(*before.operator->());
   const bool remembers = network && !is_module();
+  if (remembers && before && !before->is_module()) return;  // of another memory, everything is kept
   activation = remembers ? kTanh : ModelSettings().activation;
   fc_dims = remembers ? std::vector<int>{} : ModelSettings().fc_dims;
 }

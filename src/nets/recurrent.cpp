@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <tuple>
 
 #include "kernels/hidden_gradient.h"
 #include "kernels/matmul.h"
@@ -39,6 +40,11 @@ void RecurrentSettings::describe(Fields& field) {
       "horizon", horizon_, {0, 1e6},
       "steps over which units remember at first, about: from 2 to so many, evenly in their logarithm; 0: about 2, "
       "of an lstm 4");
+}
+
+void RecurrentSettings::take(const NetworkSettings& other) {
+  if (const auto* const memory = dynamic_cast<const RecurrentSettings*>(&other))
+    std::tie(width_, horizon_) = std::tie(memory->width_, memory->horizon_);
 }
 
 std::shared_ptr<Module> RecurrentSettings::make(const ModuleShape&) const {

@@ -19,6 +19,7 @@ class RecurrentSettings final : public NetworkSettings {
     return std::make_unique<RecurrentSettings>(*this);
   }
   void describe(Fields& field) override;
+  void take(const NetworkSettings& other) override;
   int state_size() const override { return cell().states() * width_; }
   bool is_module() const override { return false; }
   std::shared_ptr<Module> make(const ModuleShape& shape) const override;

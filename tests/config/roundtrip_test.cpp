@@ -282,6 +282,10 @@ TEST_F(RoundTrip, WhatHasNoEffectIsForgottenAndWhatHasIsPrinted) {
   EXPECT_EQ(plain.init_method, kXavier);
   EXPECT_FALSE(short_list.contains(model + "sequence_length"));
   EXPECT_THROW(load({"type=fully_connected", "width=3"}), ConfigError);
+  const auto [other, of_other] =
+      load({"type=gru", "width=24", "horizon=30", "activation=relu", "fc_dims=[8]", "type=mingru"});
+  EXPECT_EQ(std::tuple(other.activation, other.fc_dims), std::tuple(kRelu, std::vector<int>{8}));
+  EXPECT_EQ(of_other.at(model + "width") + of_other.at(model + "horizon"), "2430");
   const auto [memory, of_memory] = load({"type=lstm"});
   EXPECT_EQ(std::tuple(memory.activation, memory.fc_dims), std::tuple(kTanh, std::vector<int>()));
   EXPECT_EQ(of_memory.at(model + "activation"), "tanh");

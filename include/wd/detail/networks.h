@@ -46,6 +46,8 @@ class NetworkSettings {
   virtual const char* name() const = 0;
   virtual std::unique_ptr<NetworkSettings> copy() const = 0;
   virtual void describe(Fields& field) = 0;
+  // Takes the settings that a network of another type has in common with this one.
+  virtual void take(const NetworkSettings&) {}
   // Size of the state that a row carries from one step to the next; 0: a row depends only on its observation.
   virtual int state_size() const = 0;
   // Whether make() creates it; otherwise it is one of the library's own.
