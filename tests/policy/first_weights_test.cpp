@@ -130,9 +130,9 @@ TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
   EXPECT_EQ(lstm.at("layers.cell.bias_hh").sum().item<double>(), 16.0);
   EXPECT_EQ(lstm.at("layers.cell.bias_hh").narrow(0, 16, 16).min().item<double>(), 1.0);
   // Shares that are kept in a step: t / (1 + t), from about 1 to 100 steps, and no other bias.
-  for (const auto& [type, bias, gate, sign] :
-       {std::tuple("mingru", "layers.cell.bias_ih", 0, -1.0), std::tuple("gru", "layers.cell.bias_hh", 1, 1.0),
-        std::tuple("lstm", "layers.cell.bias_hh", 1, 1.0)}) {
+  for (const auto& [type, bias, gate, sign] : {std::tuple("mingru", "layers.cell.bias_ih", 0, -1.0),
+                                               std::tuple("gru", "layers.cell.bias_hh", 1, 1.0),
+                                               std::tuple("lstm", "layers.cell.bias_hh", 1, 1.0)}) {
     const Weights weights = first_weights(concat("type: ", type, ", width: 50, horizon: 100")).front();
     const at::Tensor kept = weights.at(bias).narrow(0, 50 * gate, 50).to(at::kDouble) * sign;
     const at::Tensor steps = kept.exp();
