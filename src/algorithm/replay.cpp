@@ -10,6 +10,7 @@
 #include "kernels/gather.h"
 #include "kernels/replay.h"
 #include "src/algorithm/measure.h"
+#include "src/config/windows.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
@@ -21,6 +22,8 @@
 #include "wd/tensor_rows.h"
 
 namespace wd {
+
+static_assert(ReplaySettings::kSequence == kReplayedSequence);
 
 namespace {
 
@@ -112,7 +115,7 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
       num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
       first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
   const std::string who = concat("policy '", buffers_.name, "': ");
-  sequences_ = context.policy().sequences(ReplaySettings::kSequence);
+  if (buffers_.state_size > 0) sequences_ = context.policy().sequences(ReplaySettings::kSequence);
   length_ = std::max(sequences_.length, 1);
   // A block has as many rows as one of sequences would, with all steps of its windows.
   sequences_.per_block = static_cast<int>(std::max<std::int64_t>(sequences_.per_block * length_ / span(), 1));

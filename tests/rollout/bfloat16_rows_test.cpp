@@ -57,8 +57,9 @@ void expect_rounded_rows(const Environment& environment) {
     any_was_rounded =
         any_was_rounded || !at::equal(expected.to(at::kFloat), a.observation.narrow(3, 0, size));
   }
-  // Its rows are small whole numbers.
-  EXPECT_EQ(any_was_rounded, std::string_view(environment.name()) != "foraging")
+  // Whose rows are small whole numbers.
+  const std::string_view name = environment.name();
+  EXPECT_EQ(any_was_rounded, name != "foraging" && name != "t_maze")
       << "bfloat16 held every number: the test shows less than it says";
 }
 
