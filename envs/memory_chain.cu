@@ -1,9 +1,9 @@
 // memory_chain.cu: remember bits that only the first two observations show, until one of them is asked for.
 //
-// MemoryChain of bsuite 0.3.6 ("memory_len"; Osband et al., "Behaviour suite for reinforcement learning", 2020)
-// and of gymnax 1.0.1, MemoryChain-bsuite (tests/envs/memory_chain_oracle_test.py). As there, an observation is
-// that of the state before the step which returns it: the first one is seen twice, and an episode has
-// memory_length + 1 steps, of which the last one is paid.
+// MemoryChain of bsuite 0.3.6 ("memory_len"; Osband et al., "Behaviour suite for reinforcement learning",
+// 2020) and of gymnax 1.0.1, MemoryChain-bsuite (tests/envs/memory_chain_oracle_test.py). As there, an
+// observation is that of the state before the step which returns it: the first one is seen twice, and an
+// episode has memory_length + 1 steps, of which the last one is paid.
 #include <wd/env.h>
 
 struct MemoryChain {

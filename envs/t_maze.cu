@@ -1,9 +1,9 @@
-// t_maze.cu: walk along a corridor to a junction, and turn to the side that a sign at its beginning has named.
+// t_maze.cu: walk along a corridor to a junction, and turn to the side that a sign at its beginning names.
 //
 // Bakker, "Reinforcement learning with long short-term memory", 2001, as Ni et al. have it in "When do
 // transformers shine in RL?", 2023: the episode is just long enough for the way, places within the corridor
-// look alike, and lagging costs. What is added: ending elsewhere costs as much as the right side pays, so that
-// nobody gets more than 0 on average without a memory (tests/envs/t_maze_oracle_test.py).
+// look alike, and lagging costs. What is added: ending elsewhere costs as much as the right side pays, so
+// that nobody gets more than 0 on average without a memory (tests/envs/t_maze_oracle_test.py).
 //
 //                        +----+
 //                        | 1  |
@@ -13,8 +13,8 @@
 //                        | -1 |
 //                        +----+
 //
-// With oracle_length = 0, the start is the oracle, and its first observation is the only one that has the sign:
-// the turn is chosen by what was seen corridor_length steps ago.
+// With oracle_length = 0, the start is the oracle, and its first observation is the only one that has the
+// sign: the turn is chosen by what was seen corridor_length steps ago.
 #include <wd/env.h>
 
 struct TMaze {

@@ -38,7 +38,7 @@ inline constexpr int kMaxCellWidth = 512;
 // The numbers of a unit in `rows` are, one after another, H apart, and behind them that in `kept`,
 //           before forward  after it           after backward
 //  MinGRU   x0, x1          z, x1 - h'         gradients of x0, x1
-//  GRU      x0, x1, x2      r, z, n; y2        gradients of x0, x1, x2; of y2 (y0 and y1 have those of x0, x1)
+//  GRU      x0, x1, x2      r, z, n; y2        gradients of x0 and y0, x1 and y1, x2; that of y2
 //  LSTM     x0 .. x3        i, f, g, o; c      gradients of x0 .. x3, which are those of y0 .. y3; c
 struct CellArgs {
   CellShape shape;

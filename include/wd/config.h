@@ -94,8 +94,8 @@ struct ModelSettings {
     return sequence_length > 0 ? sequence_length : rollout_steps;
   }
 
-  // Makes this the kind of network (network_names()), with its own settings and layers; from one memory of the
-  // library's own to another, all are kept. Throws UsageError for an unknown name.
+  // Makes this the kind of network (network_names()), with its own settings and layers; from one memory of
+  // the library's own to another, all are kept. Throws UsageError for an unknown name.
   void set_type(const std::string& type);
   // Describes the type first; selecting another type resets its settings to their defaults. What has no
   // effect is not described, and reset too: a configuration is what is printed of it.

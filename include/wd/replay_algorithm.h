@@ -73,7 +73,7 @@ class ReplayAlgorithm : public Algorithm {
   virtual int variant(std::int64_t) const { return 0; }
   int current_variant() const { return stage_ - 1; }
 
-  // --- what passes over a batch of a network with a state need; without one, they do what their names say ---
+  // --- what passes over a batch of a network with a state need; without one, they do as their names say ---
   // Runs a pass for the blocks of batch.now, in lanes that have room for the rows of next_input().
   at::Tensor run(Lanes& lanes, const ReplayBatch& batch, const Lanes::Pass& pass,
                  const std::function<bool()>& should_stop = {}) const;

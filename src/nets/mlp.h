@@ -129,8 +129,8 @@ class Mlp : public Network {
            ChainShape::has(hidden.back(), shape_.outputs);
   }
 
-  // Whether one kernel can compute the whole backward pass (kernels/perceptron.h), on a GPU that has the shared
-  // memory for it.
+  // Whether one kernel can compute the whole backward pass (kernels/perceptron.h), on a GPU that has the
+  // shared memory for it.
   PerceptronShape perceptron() const { return {shape_.parts[0].size, shape_.outputs}; }
   bool has_perceptron() const {
     return has_chain() && shape_.hidden.size() == 2 && shape_.hidden[0] == PerceptronShape::kWidth &&

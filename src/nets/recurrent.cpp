@@ -36,10 +36,9 @@ const bool registered = [] {
 
 void RecurrentSettings::describe(Fields& field) {
   field("width", width_, {1, 4096}, "width of the memory, and of the layer before it");
-  field(
-      "horizon", horizon_, {0, 1e6},
-      "steps over which units remember at first, about: from 2 to so many, evenly in their logarithm; 0: about 2, "
-      "of an lstm 4");
+  field("horizon", horizon_, {0, 1e6},
+        "steps over which units remember at first, about: from 2 to so many, evenly in their logarithm; 0: "
+        "about 2, of an lstm 4");
 }
 
 void RecurrentSettings::take(const NetworkSettings& other) {
@@ -112,9 +111,9 @@ Layer RecurrentNetwork::cell_in(const at::Tensor& flat) const {
   return cell;
 }
 
-// The weights of each gate are drawn apart. A unit whose gate keeps a share of t / (1 + t) in each step remembers
-// over about 1 + t of them; t is 1 to the horizon, evenly in their logarithm (Tallec and Ollivier 2018, arXiv
-// 1804.11188). Without a horizon, b of an LSTM's forget gate is 1 (Jozefowicz et al. 2015).
+// The weights of each gate are drawn apart. A unit whose gate keeps a share of t / (1 + t) in each step
+// remembers over about 1 + t of them; t is 1 to the horizon, evenly in their logarithm (Tallec and Ollivier
+// 2018, arXiv 1804.11188). Without a horizon, b of an LSTM's forget gate is 1 (Jozefowicz et al. 2015).
 void RecurrentNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
                                   std::uint64_t seed) const {
   constexpr int kFirst = 100;  // numbers of layers, behind those of `before`
