@@ -122,9 +122,9 @@ WD_FN void prioritize_replica(const ReplayPriorityArgs& args, std::int64_t i) {
   for (std::int64_t window = i * args.per_replica; window < (i + 1) * args.per_replica; ++window) {
     const WindowRows rows = rows_of_window(args.units / ring.length, args.per_block, window, ring.length);
     float largest = 0.0f, sum = 0.0f, count = 0.0f;
-    for (std::int64_t i = 0; i < ring.length * ring.num_agents; ++i) {
-      const std::int64_t unit = rows.first + i / ring.num_agents * rows.stride,
-                         k = unit * ring.num_agents + i % ring.num_agents;
+    for (std::int64_t row = 0; row < ring.length * ring.num_agents; ++row) {
+      const std::int64_t unit = rows.first + row / ring.num_agents * rows.stride,
+                         k = unit * ring.num_agents + row % ring.num_agents;
       if (args.mask[k] == 0) continue;
       largest = max(largest, abs(args.error[k]));
       sum += abs(args.error[k]);

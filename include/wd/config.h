@@ -69,8 +69,9 @@ struct ModelSettings {
   int noise_every = 4;                                     // kGsdeActions: steps that share a noise matrix
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
-  // For networks with a state: steps per gradient; 0: the whole rollout, or ReplaySettings::kSequence.
+  // For networks with a state: steps per gradient; 0: the whole rollout, or kReplayed with a replay memory.
   int sequence_length = 0;
+  static constexpr int kReplayed = 16;
 
   // What the actor and the critic read, some of it perhaps twice.
   std::vector<std::string> all_reads() const {
@@ -93,6 +94,8 @@ struct ModelSettings {
     if (state_size() == 0) return 1;
     return sequence_length > 0 ? sequence_length : rollout_steps;
   }
+  // The same of windows of a replay memory: the steps of one that are learned from.
+  std::int64_t replayed_together() const { return steps_together(kReplayed); }
 
   // Makes this the kind of network (network_names()), with its own settings and layers; from one memory of
   // the library's own to another, all are kept. Throws UsageError for an unknown name.

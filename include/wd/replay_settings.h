@@ -8,10 +8,8 @@
 namespace wd {
 
 // A unit of replay is a transition of one replica, with the rows of all agents of the policy. Networks with a
-// state learn from windows of model.sequence_length units, L, kSequence unless it is set.
+// state learn from windows of model.sequence_length units, L, ModelSettings::kReplayed unless it is set.
 struct ReplaySettings {
-  static constexpr int kSequence = 16;
-
   std::int64_t buffer_size = 100'000;
   std::int64_t batch_size = 64;
   double replay_ratio = 16.0;

@@ -519,7 +519,7 @@ double ActorCriticSettings::bytes(const WorkerShape& worker) const {
          (has_target_actor() ? bytes_of_target(worker) : 0.0) + OffPolicySettings::bytes(worker) +
          Replay::rows(worker, replay) * sizeof(std::int32_t) +
          (its.critics + 1.0) * Replay::rows(worker, replay) * worker.model.state_size() * sizeof(float) /
-             static_cast<double>(worker.model.steps_together(ReplaySettings::kSequence));
+             static_cast<double>(worker.model.replayed_together());
 }
 
 }  // namespace wd

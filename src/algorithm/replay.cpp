@@ -10,7 +10,6 @@
 #include "kernels/gather.h"
 #include "kernels/replay.h"
 #include "src/algorithm/measure.h"
-#include "src/config/windows.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
@@ -22,8 +21,6 @@
 #include "wd/tensor_rows.h"
 
 namespace wd {
-
-static_assert(ReplaySettings::kSequence == kReplayedSequence);
 
 namespace {
 
@@ -115,7 +112,7 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
       num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
       first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
   const std::string who = concat("policy '", buffers_.name, "': ");
-  if (buffers_.state_size > 0) sequences_ = context.policy().sequences(ReplaySettings::kSequence);
+  if (buffers_.state_size > 0) sequences_ = context.policy().sequences(ModelSettings::kReplayed);
   length_ = std::max(sequences_.length, 1);
   // A block has as many rows as one of sequences would, with all steps of its windows.
   sequences_.per_block = static_cast<int>(std::max<std::int64_t>(sequences_.per_block * length_ / span(), 1));
@@ -501,7 +498,7 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   const auto entries = static_cast<double>(C);
   const double agents = worker.layout.num_agents;
   const bool state = worker.layout.state_size > 0;
-  const std::int64_t length = worker.model.steps_together(ReplaySettings::kSequence);
+  const std::int64_t length = worker.model.replayed_together();
   const double steps = state ? static_cast<double>(settings.span(length)) : 0.0;
   double of_entry = agents;  // flags
   double of_unit = agents * (3.0 * sizeof(float) + 1.0) + (state ? 3.0 : 2.0) * sizeof(std::int64_t),

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "src/config/windows.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -149,7 +148,7 @@ void PolicySettings::learn_by(const std::string& name) {
 
 std::int64_t PolicySettings::steps_together(std::int64_t rollout_steps) const {
   const bool windows = algorithm->traits().learns_from != LearnsFrom::kPlay;
-  return model.steps_together(windows ? kReplayedSequence : rollout_steps);
+  return windows ? model.replayed_together() : model.steps_together(rollout_steps);
 }
 
 std::int64_t PolicySettings::replicas_unit() const {

@@ -15,11 +15,6 @@ struct ActorCase {
 
 class ActorCriticRecords : public testing::TestWithParam<ActorCase> {};
 
-void add_critics(Record& record, const std::string& prefix, const Policy& policy) {
-  for (const NamedTensor& named : policy.critics()->named_parameters())
-    record.add(concat(prefix, "critics.", named.name), named.tensor);
-}
-
 TEST_P(ActorCriticRecords, Iterations) {
   const ActorCase& c = GetParam();
   Spec spec = spec_of(c.actions, !c.actions.is_continuous());
@@ -50,26 +45,21 @@ TEST_P(ActorCriticRecords, Iterations) {
   Record record;
   add_critics(record, "before.", policy);
   const at::Tensor& state = buffers.stream_rows[0];
-  record_iterations(record, policy, learner, trajectory,
-                    {.fill =
-                         [&](Draws& draws) {
-                           if (state.defined()) fill(state, draws.uniforms(state.numel(), -2.0f, 2.0f));
-                           if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
-                         },
-                     .played =
-                         [&](const std::string& prefix) {
-                           if (state.defined()) record.add(prefix + "state", state);
-                           if (!buffers.noise.defined()) return;
-                           record.add(prefix + "noise", buffers.noise);
-                           record.add(prefix + "restarted", buffers.restarted);
-                         },
-                     .learned =
-                         [&](const std::string& prefix) {
-                           add_critics(record, prefix + "after.", policy);
-                           for (const NamedTensor& named : learner.algorithm().state())
-                             if (named.name == "log_temperature")
-                               record.add(prefix + named.name, named.tensor[0]);
-                         }});
+  record_iterations(
+      record, policy, learner, trajectory,
+      {.fill =
+           [&](Draws& draws) {
+             if (state.defined()) fill(state, draws.uniforms(state.numel(), -2.0f, 2.0f));
+             if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
+           },
+       .played =
+           [&](const std::string& prefix) {
+             if (state.defined()) record.add(prefix + "state", state);
+             if (!buffers.noise.defined()) return;
+             record.add(prefix + "noise", buffers.noise);
+             record.add(prefix + "restarted", buffers.restarted);
+           },
+       .learned = [&](const std::string& prefix) { add_learned_critics(record, prefix, policy, learner); }});
   TensorMetadata metadata = replay_metadata(own, c.actions,
                                             {{"algorithm", own.name()},
                                              {"critic_reads", join(critic_reads, " ")},

@@ -18,6 +18,7 @@
 #include "wd/algorithm.h"
 #include "wd/algorithms.h"
 #include "wd/detail/blocks.h"
+#include "wd/model.h"
 #include "wd/safetensors.h"
 
 namespace wd {
@@ -268,6 +269,19 @@ inline void record_update(Record& record, const Spec& spec, Policy& policy, Lear
   ASSERT_TRUE(update({&learner, 1}, clock));
   record.add("after.", policy, policy.parameters());
   record_metrics(record, "", learner);
+}
+
+// The critics' parameters, if there are critics; and after an iteration, with SAC's temperature.
+inline void add_critics(Record& record, const std::string& prefix, const Policy& policy) {
+  if (policy.critics() == nullptr) return;
+  for (const NamedTensor& named : policy.critics()->named_parameters())
+    record.add(concat(prefix, "critics.", named.name), named.tensor);
+}
+inline void add_learned_critics(Record& record, const std::string& prefix, const Policy& policy,
+                                const Learner& learner) {
+  add_critics(record, prefix + "after.", policy);
+  for (const NamedTensor& named : learner.algorithm().state())
+    if (named.name == "log_temperature") record.add(prefix + named.name, named.tensor[0]);
 }
 
 // What the iterations of an algorithm have beside those of the others. Each is called with the prefix of the

@@ -17,12 +17,6 @@ struct WindowCase {
 
 class WindowRecords : public testing::TestWithParam<WindowCase> {};
 
-void add_critics(Record& record, const std::string& prefix, const Policy& policy) {
-  if (policy.critics() == nullptr) return;
-  for (const NamedTensor& named : policy.critics()->named_parameters())
-    record.add(concat(prefix, "critics.", named.name), named.tensor);
-}
-
 // Blocks of a few windows, the last of which has fewer.
 TEST_P(WindowRecords, Iterations) {
   const WindowCase& c = GetParam();
@@ -59,31 +53,25 @@ TEST_P(WindowRecords, Iterations) {
   Record record;
   add_critics(record, "before.", policy);
   const at::Tensor& stream = buffers.stream_rows[0];
-  record_iterations(record, policy, learner, trajectory,
-                    {.fill =
-                         [&](Draws& draws) {
-                           // The rollout goes on from the states behind the last one; agents begin anywhere.
-                           buffers.state[0].copy_(buffers.state[kSteps]);
-                           std::vector<std::uint8_t> restarted;
-                           for (std::int64_t i = 0; i < buffers.restarted.numel(); ++i)
-                             restarted.push_back(draws.one_in(6) ? 1 : 0);
-                           fill(buffers.restarted, restarted);
-                           if (stream.defined()) fill(stream, draws.uniforms(stream.numel(), -2.0f, 2.0f));
-                         },
-                     .played =
-                         [&](const std::string& prefix) {
-                           record.add(prefix + "state", buffers.state);
-                           record.add(prefix + "restarted", buffers.restarted);
-                           if (stream.defined())
-                             record.add(prefix + "stream", stream.select(2, 0).narrow(2, 0, 5));
-                         },
-                     .learned =
-                         [&](const std::string& prefix) {
-                           add_critics(record, prefix + "after.", policy);
-                           for (const NamedTensor& named : learner.algorithm().state())
-                             if (named.name == "log_temperature")
-                               record.add(prefix + named.name, named.tensor[0]);
-                         }});
+  record_iterations(
+      record, policy, learner, trajectory,
+      {.fill =
+           [&](Draws& draws) {
+             // The rollout goes on from the states behind the last one; agents begin anywhere.
+             buffers.state[0].copy_(buffers.state[kSteps]);
+             std::vector<std::uint8_t> restarted;
+             for (std::int64_t i = 0; i < buffers.restarted.numel(); ++i)
+               restarted.push_back(draws.one_in(6) ? 1 : 0);
+             fill(buffers.restarted, restarted);
+             if (stream.defined()) fill(stream, draws.uniforms(stream.numel(), -2.0f, 2.0f));
+           },
+       .played =
+           [&](const std::string& prefix) {
+             record.add(prefix + "state", buffers.state);
+             record.add(prefix + "restarted", buffers.restarted);
+             if (stream.defined()) record.add(prefix + "stream", stream.select(2, 0).narrow(2, 0, 5));
+           },
+       .learned = [&](const std::string& prefix) { add_learned_critics(record, prefix, policy, learner); }});
   TensorMetadata metadata = replay_metadata(own, c.actions,
                                             {{"algorithm", own.name()},
                                              {"components", text(c.actions.components())},

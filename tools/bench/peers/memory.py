@@ -12,41 +12,24 @@ from minibatches of padded sequences. memorax: a layer of 64 in front of the cel
 import functools
 import os
 import pathlib
-import subprocess
 import sys
 
-from side_by_side import ROOT, Ours, Unavailable, comparison, parser, report, shown
+from side_by_side import ROOT, Ours, Served, Unavailable, comparison, parser, report, shown
 
 EPOCHS, MINIBATCHES, WIDTH = 4, 4, 64
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
 
-class Served:
-    """memory_train.py in a process of its own, bound to one core, which measures only when asked."""
+class OneCore(Served):
+    """memory_train.py, bound to one core."""
 
     def __init__(self, python, peer, options):
         if not pathlib.Path(python).exists():
             raise Unavailable(f"{shown([python])} is not there: tools/bench/peers/setup.sh memorax installs it")
-        script = pathlib.Path(__file__).with_name("memory_train.py")
-        self.command = [python, script, peer, "--replicas", options.replicas, "--steps", options.steps]
         core = max(os.sched_getaffinity(0))
-        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | ONE_THREAD | {"JAX_PLATFORMS": "cpu"}, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+        super().__init__([python, pathlib.Path(__file__).with_name("memory_train.py"), peer, "--replicas", options.replicas, "--steps", options.steps],
+                         ONE_THREAD | {"JAX_PLATFORMS": "cpu"}, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
         self.answer()  # after the compilation
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
-        return line
-
-    def speed(self, seconds):
-        print(seconds, file=self.process.stdin, flush=True)
-        return float(self.answer())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def training(options, python, peer, network):
@@ -55,7 +38,7 @@ def training(options, python, peer, network):
     ours = Ours(options.device)
     settings = ["env.velocities=false", "trainer.threads=1", f"policy={{shared: {{algorithm: PPO, num_epochs: {EPOCHS}, num_minibatches: {MINIBATCHES}, "
                 f"model: {{type: {network}, width: {WIDTH}, separate_value: true}}}}}}", "trainer.stop_return=none"]
-    served = Served(python, peer, options)
+    served = OneCore(python, peer, options)
     try:
         return comparison(options, lambda: served.speed(options.seconds),
                           lambda: ours.bench("train", "cartpole", options.seconds, options.replicas, options.replicas * options.steps, settings), ours,

@@ -242,20 +242,14 @@ class JaxLoop:
             print(self.speed(float(line)), flush=True)
 
 
-class TunedProcess:
-    """A tuned peer in a process of its own, which measures only when asked (JaxLoop.serve). Its replicas are divided
-    between one host device per core, and it uses huge pages; XLA and glibc read both settings at their start."""
+class Served:
+    """A peer in a process of its own, which measures only when asked: it prints a line when it is ready, and then the speed of a
+    window for each number of seconds that it reads (JaxLoop.serve)."""
 
-    def __init__(self, script, arguments, options, replicas):
-        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
-        if replicas % cores:
-            raise Unavailable(f"{replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
-        flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
-        self.facts = {"XLA_FLAGS": flags, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-        self.command = [sys.executable, pathlib.Path(__file__).with_name(script), *arguments, "--replicas", replicas, "--device", options.device]
-        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | self.facts | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()})
-        self.deviation = float(self.answer())  # after the check and the compilation
+    def __init__(self, command, settings, **options):
+        self.command = command
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | settings, **options)
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -270,3 +264,18 @@ class TunedProcess:
     def end(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+class TunedProcess(Served):
+    """A tuned peer. Its replicas are divided between one host device per core, and it uses huge pages; XLA and glibc read both
+    settings at their start."""
+
+    def __init__(self, script, arguments, options, replicas):
+        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
+        if replicas % cores:
+            raise Unavailable(f"{replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
+        flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
+        self.facts = {"XLA_FLAGS": flags, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+        super().__init__([sys.executable, pathlib.Path(__file__).with_name(script), *arguments, "--replicas", replicas, "--device", options.device],
+                         self.facts | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()})
+        self.deviation = float(self.answer())  # after the check and the compilation
