@@ -23,6 +23,7 @@
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/runs.h"
+#include "src/cli/seeds.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
 #include "src/device/device.h"
@@ -611,6 +612,14 @@ int train(const CommandLine& line) {
   ConfigSources sources = arguments.config.sources(!arguments.resume || arguments.resumes_or_begins());
   launch.add_overrides(sources.overrides);
 
+  if (!arguments.seeds.empty()) {
+    for (const Override& one : sources.overrides)
+      if (one.path == "trainer.seed")
+        throw UsageError("--seeds and --seed (trainer.seed) exclude each other: name all seeds with --seeds");
+    sources.overrides.push_back({"trainer.seed", std::to_string(arguments.seeds.front()), "--seeds"});
+    if (!arguments.print_only) return train_seeds(arguments, load_environment(sources));
+    arguments.resume = false;  // the configuration is the same
+  }
   Origin origin = find_origin(arguments, sources);
   const bool goes_on = !origin.run.empty();
   if (arguments.autoscale.asked() && goes_on) {

@@ -1,13 +1,17 @@
 // train_arguments.cpp: reads the options of training and refuses those that exclude each other.
 #include "src/cli/train_arguments.h"
 
+#include <cstdlib>
 #include <vector>
 
 #include "src/cli/output.h"
+#include "src/cli/seeds.h"
 #include "wd/error.h"
 
 namespace wd::cli {
 namespace {
+
+constexpr Range kJobs = {1, 1e6};
 
 const std::vector<Shorthand> kShorthands = {
     {"--seed", "trainer.seed"},
@@ -26,8 +30,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
      {"--help", "ENV", "--env", "--config", "--algorithm", "--set", "--resume", "--allow_drift",
       "--warm_start", "--run_dir", "--log_every", "--trust", "--quiet", "--print_config"}},
     {"Training",
-     {"--seed", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds", "--stop_return"}},
-    {"Machine", {"--device", "--threads", "--auto_scale", "--strict_device", "--profile"}},
+     {"--seed", "--seeds", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds",
+      "--stop_return"}},
+    {"Machine", {"--device", "--threads", "--jobs", "--auto_scale", "--strict_device", "--profile"}},
     {"Workers",
      {"--num_gpus", "--num_workers", "--num_nodes", "--node_index", "--rendezvous", "--run_id",
       "--max_restarts"}},
@@ -73,6 +78,13 @@ bool TrainArguments::parse(const CommandLine& line) {
   arguments.optional_value(
       "--profile", profile, profiles, "INT",
       "after two iterations, profile the next INT (10); writes profile.json into the run folder");
+  std::string seeds_text, jobs_text;
+  arguments.option(
+      "--seeds", seeds_text, "SEEDS",
+      "one training for each seed, 1..10 or 1,3,7..9, in RUN_DIR/SEED, and a report of all; with "
+      "--resume auto they go on");
+  arguments.option("--jobs", jobs_text, "auto|INT",
+                   "with --seeds: trainings at a time (auto: one for each processor, or for each GPU)");
   autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.option("--fault", fault, "FAULT", "what a test lets go wrong");
@@ -83,6 +95,10 @@ bool TrainArguments::parse(const CommandLine& line) {
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
+  if (!seeds_text.empty()) seeds = parse_seeds(seeds_text);
+  if (!jobs_text.empty() && jobs_text != "auto")
+    jobs = static_cast<int>(parse_integer("--jobs", jobs_text, kJobs));
+  const bool several = !seeds.empty();
   const bool only_resumes = resume && !resumes_or_begins();
   const std::pair<bool, const char*> mistakes[] = {
       {only_resumes && !config.file.empty(),
@@ -96,6 +112,18 @@ bool TrainArguments::parse(const CommandLine& line) {
        "config.yaml"},
       {strict_device && profiles,
        "--strict_device and --profile exclude each other: each listens to what the other does"},
+      {several && only_resumes,
+       "--seeds and --resume RUN exclude each other: --resume auto goes on with all seeds of --run_dir"},
+      {several && profiles, "--seeds and --profile exclude each other: profile one training, with --seed"},
+      {several && autoscale.asked(),
+       "--seeds and --auto_scale exclude each other: searches would disturb one another: run --auto_scale "
+       "with one seed, and give --seeds the --set options that it prints"},
+      {several && launch.options(kDeviceCpu).num_nodes > 1,
+       "--seeds and --num_nodes exclude each other: start each machine's seeds there, without --num_nodes"},
+      {several && (!launch.membership().alone() || std::getenv("RANK") != nullptr),
+       "--seeds starts trainings of its own, and this process is a worker of a job (RANK is set, or "
+       "SLURM_NTASKS): start it once, outside of torchrun and srun, with --num_workers if it needs several"},
+      {!several && !jobs_text.empty(), "--jobs is for --seeds"},
       {allow_drift && !resume, "--allow_drift is for --resume"}};
   for (const auto& [made, message] : mistakes)
     if (made) throw UsageError(message);
