@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "src/base/printable.h"
 #include "src/base/terminal.h"
@@ -16,71 +16,68 @@
 namespace wd::cli {
 namespace {
 
-using run_report::number_in;
+using run_report::number_in, report::format_count;
 constexpr std::chrono::seconds kRefresh(1), kTell(10);
 
+// A run that has used all its time is done.
 std::string status_of(const BatchRun& run) {
-  if (!run.ended.empty()) return run.ended;
-  const auto status = run.now.value("status", "waiting");
+  if (run.now.value("stop_reason", "") == "max_seconds") return "finished";
+  const std::string status = run.ended.empty() ? run.now.value("status", "waiting") : run.ended;
   return status == "starting" ? "running" : status;
 }
 
-void read_folder(BatchRun& run) {
-  run.now = run_report::is_run(run.folder) ? status_json(read_view(run.folder))
-                                           : nlohmann::ordered_json{{"status", "waiting"}};
-}
+std::string known(double number) { return std::isfinite(number) ? format_count(number) : "-"; }
 
 std::vector<std::string> cells(const BatchRun& run) {
-  const double steps = number_in(run.now, "steps"), speed = number_in(run.now, "steps_per_s");
   const nlohmann::ordered_json of = run.now.value("returns", nlohmann::ordered_json::object());
   std::vector<std::string> returns;
-  for (const auto& [policy, value] : of.items())
+  for (const auto& one : of.items())
     returns.push_back(
-        concat(of.size() > 1 ? policy + " " : "", report::format_return(number_in(of, policy))));
-  const std::string total = report::format_count(number_in(run.now, "total_steps"));
+        concat(of.size() > 1 ? one.key() + " " : "", report::format_return(number_in(of, one.key()))));
   return {run.label, status_of(run),
-          std::isfinite(steps) ? concat(report::format_count(steps), " of ", total) : "-",
-          std::isfinite(speed) ? report::format_count(speed) : "-", returns.empty() ? "-" : join(returns)};
+          concat(known(number_in(run.now, "steps")), " of ", known(number_in(run.now, "total_steps"))),
+          known(number_in(run.now, "steps_per_s")), join(returns)};
 }
 
 }  // namespace
 
 BatchView::BatchView(std::vector<BatchRun> runs, bool quiet)
     : runs_(std::move(runs)), quiet_(quiet), live_(!quiet && is_live_terminal(STDOUT_FILENO)) {
-  for (BatchRun& run : runs_) {
-    read_folder(run);
-    run.shown = status_of(run);
-    if (run.shown == "finished" || run.shown == "running") run.shown = "";
-  }
+  // How an earlier batch has left a run that goes on is no news.
+  for (BatchRun& run : runs_)
+    if (const auto state = run_report::read_state(run.folder); !state.is_active() && !state.ended_well())
+      run.told = state.status;
 }
 
 // The time left is that of all steps at the speed of now.
 std::string BatchView::line_of_all() const {
-  std::size_t done = 0, running = 0, failed = 0;
+  std::map<std::string, std::size_t> count;
   double steps = 0.0, total = 0.0, speed = 0.0, longest = 0.0;
   for (const BatchRun& run : runs_) longest = std::fmax(longest, number_in(run.now, "total_steps"));
   for (const BatchRun& run : runs_) {
     const std::string status = status_of(run);
     const double made = std::fmax(number_in(run.now, "steps"), 0.0);
-    done += status == "finished" ? 1 : 0;
-    running += status == "running" ? 1 : 0;
-    failed += status == "failed" ? 1 : 0;
-    if (status == "running") speed += std::fmax(number_in(run.now, "steps_per_s"), 0.0);
+    ++count[status];
     steps += made;
     total += status == "finished" || status == "failed" ? made : longest;
+    if (status == "running") speed += std::fmax(number_in(run.now, "steps_per_s"), 0.0);
   }
-  return concat(
-      done, " of ", runs_.size(), " done, ", running, " running, ", failed, " failed | ",
-      report::format_count(steps), " of ", report::format_count(total), " steps",
-      speed > 0.0 ? " | at most " + report::format_duration((total - steps) / speed) + " left" : "");
+  return concat(count["finished"], " of ", runs_.size(), " done, ", count["running"], " running, ",
+                count["failed"], " failed | ", format_count(steps), " of ", format_count(total), " steps",
+                speed > 0.0 ? " | at most " + report::format_duration((total - steps) / speed) + " left" : "",
+                "\n");
 }
 
-std::vector<std::string> BatchView::lines() const {
-  std::vector<std::vector<std::string>> rows = {{"", "status", "steps", "steps/s", "return"}};
-  for (const BatchRun& run : runs_) rows.push_back(cells(run));
-  std::vector<std::string> lines = split(without_controls(table(rows, 0)), '\n');
-  lines.push_back(line_of_all());
-  return lines;
+// At most this many rows: of the runs, those that are running.
+std::string BatchView::text(std::size_t rows, std::size_t columns) const {
+  std::vector<std::vector<std::string>> lines = {{"", "status", "steps", "steps/s", "return"}};
+  for (const BatchRun& run : runs_)
+    if (lines.size() + 1 < rows && (runs_.size() + 2 <= rows || status_of(run) == "running"))
+      lines.push_back(cells(run));
+  std::string text;
+  for (const std::string& line : split(table(lines, 0), '\n'))
+    text += without_controls(line).substr(0, columns) + "\n";
+  return text + line_of_all();
 }
 
 void BatchView::refresh(bool now) {
@@ -88,29 +85,22 @@ void BatchView::refresh(bool now) {
   if (quiet_ || (!now && time - refreshed_ < kRefresh)) return;
   refreshed_ = time;
   for (BatchRun& run : runs_) {
-    read_folder(run);
+    if (run_report::is_run(run.folder)) run.now = status_json(read_view(run.folder));
     const std::string status = status_of(run);
-    if (!live_ && status != "waiting" && status != run.shown)
-      print(without_controls(join(cells(run), " | ")) + "\n");
-    if (status != "waiting") run.shown = status;
+    if (status == "waiting" || status == run.told) continue;
+    run.told = status;
+    if (!live_) print(without_controls(join(cells(run), " | ")) + "\n");
   }
-  if (!live_ && time - told_ >= kTell) {
+  if (live_) {
+    make_room();
+    const std::string all = text(static_cast<std::size_t>(std::max(terminal_height(STDOUT_FILENO) - 1, 3)),
+                                 static_cast<std::size_t>(std::max(terminal_width(STDOUT_FILENO) - 1, 1)));
+    print(all);
+    drawn_ = static_cast<std::size_t>(std::ranges::count(all, '\n'));
+  } else if (time - told_ >= kTell) {
     told_ = time;
-    print(line_of_all() + "\n");
+    print(line_of_all());
   }
-  if (!live_) return;
-  std::vector<std::string> all = lines();
-  const auto room = static_cast<std::size_t>(std::max(terminal_height(STDOUT_FILENO) - 2, 2));
-  const auto columns = static_cast<std::size_t>(std::max(terminal_width(STDOUT_FILENO) - 1, 1));
-  // If not all lines fit, those of runs that have ended go first, then the last ones.
-  for (std::size_t k = runs_.size(); k-- > 0 && all.size() > room;)
-    if (status_of(runs_[k]) != "running") all.erase(all.begin() + static_cast<std::ptrdiff_t>(k) + 1);
-  while (all.size() > room) all.erase(all.end() - 2);
-  make_room();
-  std::string text;
-  for (const std::string& line : all) text += line.substr(0, columns) + "\n";
-  print(text);
-  drawn_ = all.size();
 }
 
 void BatchView::make_room() {
@@ -119,9 +109,8 @@ void BatchView::make_room() {
 
 void BatchView::finish() {
   refresh(true);
-  if (quiet_) return;
   make_room();
-  print(join(lines(), "\n") + "\n");
+  if (!quiet_) print(text(std::string::npos, std::string::npos));
 }
 
 }  // namespace wd::cli

@@ -10,11 +10,11 @@
 namespace wd::cli {
 
 struct BatchRun {
-  std::string label;             // "seed 3"
-  std::filesystem::path folder;  // which may not exist yet
-  std::string ended = {};        // a status that the folder does not tell, as of a run that could not begin
-  nlohmann::ordered_json now{};  // as status_json(); without a folder, only "status": "waiting"
-  std::string shown = {};        // the status that a pipe was told
+  std::string label;                                              // "seed 3"
+  std::filesystem::path folder;                                   // which may not exist yet
+  std::string ended = {};                                         // a status that the folder does not tell
+  std::string told = {};                                          // the status that a pipe was told
+  nlohmann::ordered_json now = nlohmann::ordered_json::object();  // as status_json(), if there is a folder
 };
 
 // A line for each run, and one for all. A terminal redraws them in place. A pipe gets a line when a run begins
@@ -27,13 +27,12 @@ class BatchView {
   void refresh(bool now = false);
   // Erases what is live, so that a message can take its place. The next refresh() draws it below.
   void make_room();
-  // Of a run by its place: for what its folder does not tell.
-  void end(std::size_t run, const std::string& status) { runs_[run].ended = status; }
-  // Shows the last state; a pipe gets the table.
+  void mark_failed(std::size_t run) { runs_[run].ended = "failed"; }
+  // Shows the last state as a table, on a pipe too.
   void finish();
 
  private:
-  std::vector<std::string> lines() const;
+  std::string text(std::size_t rows, std::size_t columns) const;
   std::string line_of_all() const;
 
   std::vector<BatchRun> runs_;

@@ -13,7 +13,6 @@
 #include "src/base/atomic_file.h"
 #include "src/base/child_process.h"
 #include "src/base/log.h"
-#include "src/base/name.h"
 #include "src/base/program_name.h"
 #include "src/base/run_child.h"
 #include "src/cli/batch_view.h"
@@ -49,54 +48,45 @@ std::vector<std::string> command_without(const std::set<std::string>& options) {
 
 // Makes the folder in which each seed has one.
 fs::path make_batch_folder(const Config& config, bool goes_on) {
-  fs::path folder = config.saving.run_dir;
-  try {
-    if (folder.empty())
-      return run::make_dated_folder(config.saving.base() / folder_name(config.name), "seeds");
-    fs::create_directories(folder);
-    if (run_report::is_run(folder))
-      throw UsageError(concat("run_dir ", folder.string(), " is a run, and --seeds makes a folder of runs: ",
-                              "name another folder with --run_dir"));
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-      if (!goes_on && entry.path().filename() != run::kLockName)
-        throw UsageError(concat("run_dir ", folder.string(), " is not empty (it holds ",
-                                entry.path().filename().string(), "): go on with its seeds by --resume ",
-                                "auto, or name a new folder with --run_dir"));
-  } catch (const fs::filesystem_error& error) {
-    throw UsageError(concat("the folder of the seeds cannot be made: ", error.path1().string(), ": ",
-                            error.code().message(), ": name another with --run_dir"));
-  }
-  return folder;
+  const fs::path& named = config.saving.run_dir;
+  if (run_report::is_run(named))
+    throw UsageError(concat("run_dir ", named.string(),
+                            " is a run, and --seeds makes a folder of runs: name ",
+                            "another one with --run_dir"));
+  if (goes_on && fs::is_directory(named)) return named;
+  return run::make_folder(
+      {.env = config.name, .run_dir = named, .base = config.saving.base(), .suffix = "seeds"});
 }
 
 // A process that trains one seed.
 struct Training {
+  std::size_t seed;  // its place
   Child child;
-  std::size_t seed = 0;  // its place
-  std::array<launcher::LineCutter, 2> cutters = {};
-  std::deque<std::string> last = {};  // lines of what it said
+  launcher::LineCutter lines = {};
+  std::deque<std::string> last = {};  // of them
 };
 
 class Batch {
  public:
-  Batch(const TrainArguments& arguments, const Experiment& first, fs::path folder)
+  Batch(const TrainArguments& arguments, const Experiment& first, const fs::path& folder)
       : arguments_(arguments),
-        folder_(std::move(folder)),
-        lock_(folder_, std::chrono::seconds(arguments.resumes_or_begins() ? 30 : 0)),
-        view_(runs(), arguments.quiet) {
+        folder_(folder),
+        lock_(folder, std::chrono::seconds(arguments.resumes_or_begins() ? 30 : 0)),
+        runs_(runs_in(folder, arguments.seeds)),
+        view_(runs_, arguments.quiet) {
     const LaunchOptions options = arguments.launch.options(first.config.trainer.device);
     workers_ = static_cast<std::size_t>(options.num_workers);
     if (options.gpus) gpus_ = visible_gpus();
-    const int processors = available_processors();
-    const std::size_t places = gpus_.empty() ? static_cast<std::size_t>(processors) : gpus_.size();
-    const std::size_t jobs = arguments.jobs > 0 ? static_cast<std::size_t>(arguments.jobs)
-                                                : std::max<std::size_t>(places / workers_, 1);
-    slots_.resize(std::min(jobs, arguments.seeds.size()));
+    const auto processors = static_cast<std::size_t>(available_processors());
+    const std::size_t places = gpus_.empty() ? processors : gpus_.size();
+    const std::size_t jobs =
+        arguments.jobs > 0 ? arguments.jobs : std::max<std::size_t>(places / workers_, 1);
+    slots_.resize(std::min(jobs, runs_.size()));
     command_ = command_without({"--seeds", "--jobs", "--run_dir", "--resume"});
     if (!arguments.quiet) command_.emplace_back("--quiet");
     if (first.config.trainer.threads == 0)
       command_.push_back(
-          concat("--threads=", std::max(processors / static_cast<int>(slots_.size() * workers_), 1)));
+          concat("--threads=", std::max<std::size_t>(processors / (slots_.size() * workers_), 1)));
   }
 
   int run() {
@@ -105,10 +95,10 @@ class Batch {
       bool busy = false;
       for (std::size_t s = 0; s < slots_.size(); ++s) {
         if (slots_[s]) watch(slots_[s]);
-        if (!slots_[s] && next_ < arguments_.seeds.size() && signals_.first() == 0) start(s);
+        if (!slots_[s] && next_ < runs_.size() && signals_.first() == 0) start(s);
         busy = busy || slots_[s];
       }
-      if (!busy && (next_ == arguments_.seeds.size() || signals_.first() != 0)) break;
+      if (!busy && (next_ == runs_.size() || signals_.first() != 0)) break;
       view_.refresh();
       signals_.wait(kWaitMilliseconds);
     }
@@ -116,69 +106,59 @@ class Batch {
   }
 
  private:
-  std::string name(std::size_t seed) const { return std::to_string(arguments_.seeds[seed]); }
-  std::vector<BatchRun> runs() const {
+  static std::vector<BatchRun> runs_in(const fs::path& folder, const std::vector<std::int64_t>& seeds) {
     std::vector<BatchRun> runs;
-    for (std::size_t k = 0; k < arguments_.seeds.size(); ++k)
-      runs.push_back({.label = "seed " + name(k), .folder = folder_ / name(k)});
+    for (const std::int64_t seed : seeds)
+      runs.push_back({.label = concat("seed ", seed), .folder = folder / std::to_string(seed)});
     return runs;
   }
 
   void start(std::size_t slot) {
-    std::vector<std::string> command = command_;
     const std::size_t seed = next_++;
-    for (const std::string& word : {"--seed=" + name(seed), "--run_dir=" + (folder_ / name(seed)).string(),
-                                    std::string("--resume=auto")})
-      command.push_back(word);
-    std::vector<std::string> gpus;  // more jobs than GPUs share them
+    const std::vector<std::string> command =
+        joined(command_, {concat("--seed=", arguments_.seeds[seed]),
+                          concat("--run_dir=", runs_[seed].folder.string()), "--resume=auto"});
+    std::vector<std::string> gpus;  // if there are more jobs than GPUs, they share them
     for (std::size_t w = 0; w < workers_ && workers_ <= gpus_.size(); ++w)
       gpus.push_back(gpus_[(slot * workers_ + w) % gpus_.size()]);
     std::vector<std::pair<std::string, std::string>> variables;
     if (!gpus.empty()) variables.emplace_back("CUDA_VISIBLE_DEVICES", join(gpus, ","));
-    slots_[slot].emplace(Training{.child = start_child({.command = command,
-                                                        .variables = variables,
-                                                        .apart = true,
-                                                        .death_signal = SIGHUP,
-                                                        .signal_mask = signals_.mask_before()}),
-                                  .seed = seed});
+    slots_[slot].emplace(seed, start_child({.command = command,
+                                            .variables = variables,
+                                            .keeps_stdout = true,  // on which it is quiet
+                                            .apart = true,
+                                            .death_signal = SIGHUP,
+                                            .signal_mask = signals_.mask_before()}));
   }
 
-  void read(Training& training) {
-    std::array<char, 4096> bytes{};
-    for (std::size_t k = 0; k < training.cutters.size(); ++k) {
-      const int from = (k == 0 ? training.child.out : training.child.err).get();
-      for (ssize_t got = 0; (got = ::read(from, bytes.data(), bytes.size())) > 0;)
-        for (std::string& line : training.cutters[k].add({bytes.data(), static_cast<std::size_t>(got)}))
-          heard(training, line);
-    }
-  }
-  void heard(Training& training, std::string line) {
-    line.pop_back();  // its end
+  void read(Training& from) {
     constexpr std::string_view kWarning = "warning: ";
-    if (line.starts_with(kWarning) && warned_.insert(line).second) {
-      view_.make_room();
-      logging::warn(concat("seed ", name(training.seed), ": ", line.substr(kWarning.size())));
-    }
-    training.last.push_back(std::move(line));
-    if (training.last.size() > kLastLines) training.last.pop_front();
+    std::array<char, 4096> bytes{};
+    for (ssize_t got = 0; (got = ::read(from.child.err.get(), bytes.data(), bytes.size())) > 0;)
+      for (const std::string& said : from.lines.add({bytes.data(), static_cast<std::size_t>(got)})) {
+        const std::string& line = from.last.emplace_back(said, 0, said.size() - 1);
+        if (line.starts_with(kWarning) && warned_.insert(line).second) {
+          view_.make_room();
+          logging::warn(concat(runs_[from.seed].label, ": ", line.substr(kWarning.size())));
+        }
+        if (from.last.size() > kLastLines) from.last.pop_front();
+      }
   }
 
   void watch(std::optional<Training>& slot) {
-    read(*slot);
     int status = 0;
-    if (::waitpid(slot->child.pid, &status, WNOHANG) <= 0) return;
+    const bool ended = ::waitpid(slot->child.pid, &status, WNOHANG) > 0;
     read(*slot);
+    if (!ended) return;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const bool stopped =
-        signals_.first() != 0 && (code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP);
+    const bool stopped = signals_.first() != 0 && std::set{SIGHUP, SIGINT, SIGTERM}.contains(code - 128);
     if (code == 0) ++finished_;
     if (code != 0 && !stopped) {
-      const std::string text = concat("seed ", name(slot->seed), " failed with exit code ", code);
-      failures_.push_back(text);
+      failures_.push_back(concat(runs_[slot->seed].label, " failed with exit code ", code));
       exit_code_ = exit_code_ == 1 || code != 2 ? 1 : 2;
       view_.make_room();
-      view_.end(slot->seed, "failed");
-      logging::error(concat(text, ":\n", join({slot->last.begin(), slot->last.end()}, "\n")));
+      view_.mark_failed(slot->seed);
+      logging::error(concat(failures_.back(), ":\n", join({slot->last.begin(), slot->last.end()}, "\n")));
     }
     slot.reset();
   }
@@ -193,21 +173,22 @@ class Batch {
   // Says how all went. Returns the exit code.
   int finish() {
     view_.finish();
-    std::vector<fs::path> trained;
-    for (const BatchRun& run : runs())
-      if (run_report::is_run(run.folder)) trained.push_back(run.folder);
-    if (!trained.empty()) report(trained);
-    for (const std::string& failure : failures_) logging::error(concat(failure, "; see ", folder_.string()));
-    if (finished_ == arguments_.seeds.size()) return 0;
-    std::vector<std::string> command = command_without({"--run_dir", "--resume"});
-    command.insert(command.end(), {"--run_dir", folder_.string(), "--resume", "auto"});
+    report();
+    for (const std::string& failure : failures_) logging::error(failure);
+    if (finished_ == runs_.size()) return 0;
+    std::vector<std::string> command = joined(command_without({"--run_dir", "--resume"}),
+                                              {"--run_dir", folder_.string(), "--resume", "auto"});
     command[0] = program_command();
     std::ranges::transform(command, command.begin(), shell_word);
     logging::warn(concat("to go on: ", join(command, " ")));
     return signals_.first() != 0 ? 128 + signals_.first() : exit_code_;
   }
 
-  void report(const std::vector<fs::path>& trained) const {
+  void report() const {
+    std::vector<fs::path> trained;
+    for (const BatchRun& run : runs_)
+      if (run_report::is_run(run.folder)) trained.push_back(run.folder);
+    if (trained.empty()) return;
     try {
       const run_report::Report report(trained);
       const auto number = [](const nlohmann::ordered_json& json, const char* key) {
@@ -236,6 +217,7 @@ class Batch {
   fs::path folder_;
   run::Lock lock_;
   launcher::Signals signals_;
+  std::vector<BatchRun> runs_;
   BatchView view_;
   std::size_t workers_ = 1, next_ = 0, finished_ = 0;
   std::vector<std::string> gpus_, command_, failures_;
@@ -269,13 +251,10 @@ std::vector<std::int64_t> parse_seeds(const std::string& text) {
     if (last < first || last - first >= static_cast<std::int64_t>(run_report::kMostRuns))
       throw UsageError(
           concat("--seeds ", part, ": must be FIRST..LAST, and at most ", run_report::kMostRuns, " seeds"));
-    for (std::int64_t seed = first; seed <= last; ++seed) {
-      if (std::ranges::find(seeds, seed) != seeds.end())
-        throw UsageError(concat("--seeds ", text, ": names ", seed, " twice"));
-      seeds.push_back(seed);
-    }
+    for (std::int64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
   }
-  if (seeds.empty()) throw UsageError("--seeds: must name seeds, such as 1..10 or 1,3,7..9");
+  if (std::set(seeds.begin(), seeds.end()).size() != seeds.size())
+    throw UsageError(concat("--seeds ", text, ": names a seed twice"));
   return seeds;
 }
 

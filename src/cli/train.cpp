@@ -617,6 +617,8 @@ int train(const CommandLine& line) {
       if (one.path == "trainer.seed")
         throw UsageError("--seeds and --seed (trainer.seed) exclude each other: name all seeds with --seeds");
     sources.overrides.push_back({"trainer.seed", std::to_string(arguments.seeds.front()), "--seeds"});
+    for (const WarmStart& start : parse_warm_starts(arguments.warm_start, ""))
+      static_cast<void>(find_run(start.run, "", "runs"));
     if (!arguments.print_only) return train_seeds(arguments, load_environment(sources));
     arguments.resume = false;  // the configuration is the same
   }

@@ -12,6 +12,9 @@ namespace wd::cli {
 namespace {
 
 constexpr Range kJobs = {1, 1e6};
+constexpr const char* kSeedsOfWorker =
+    "--seeds starts trainings of its own, and this is a worker of a job (RANK is set, or SLURM_NTASKS): "
+    "start it once, outside of torchrun and srun";
 
 const std::vector<Shorthand> kShorthands = {
     {"--seed", "trainer.seed"},
@@ -92,13 +95,14 @@ bool TrainArguments::parse(const CommandLine& line) {
   arguments.footer(filled(kFooter, {{"@", line.program}}));
   if (!arguments.parse()) return false;
   config.take_word(arguments);
+  const bool several = !seeds_text.empty();
+  if (several && std::getenv("RANK") != nullptr) throw UsageError(kSeedsOfWorker);
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
-  if (!seeds_text.empty()) seeds = parse_seeds(seeds_text);
+  if (several) seeds = parse_seeds(seeds_text);
   if (!jobs_text.empty() && jobs_text != "auto")
-    jobs = static_cast<int>(parse_integer("--jobs", jobs_text, kJobs));
-  const bool several = !seeds.empty();
+    jobs = static_cast<std::size_t>(parse_integer("--jobs", jobs_text, kJobs));
   const bool only_resumes = resume && !resumes_or_begins();
   const std::pair<bool, const char*> mistakes[] = {
       {only_resumes && !config.file.empty(),
@@ -114,15 +118,10 @@ bool TrainArguments::parse(const CommandLine& line) {
        "--strict_device and --profile exclude each other: each listens to what the other does"},
       {several && only_resumes,
        "--seeds and --resume RUN exclude each other: --resume auto goes on with all seeds of --run_dir"},
-      {several && profiles, "--seeds and --profile exclude each other: profile one training, with --seed"},
-      {several && autoscale.asked(),
-       "--seeds and --auto_scale exclude each other: searches would disturb one another: run --auto_scale "
-       "with one seed, and give --seeds the --set options that it prints"},
-      {several && launch.options(kDeviceCpu).num_nodes > 1,
-       "--seeds and --num_nodes exclude each other: start each machine's seeds there, without --num_nodes"},
-      {several && (!launch.membership().alone() || std::getenv("RANK") != nullptr),
-       "--seeds starts trainings of its own, and this process is a worker of a job (RANK is set, or "
-       "SLURM_NTASKS): start it once, outside of torchrun and srun, with --num_workers if it needs several"},
+      {several && (profiles || autoscale.asked() || launch.options(kDeviceCpu).num_nodes > 1),
+       "--seeds excludes --profile, --auto_scale and --num_nodes: give them with one seed; --auto_scale "
+       "then prints --set options, which --seeds takes"},
+      {several && !launch.membership().alone(), kSeedsOfWorker},
       {!several && !jobs_text.empty(), "--jobs is for --seeds"},
       {allow_drift && !resume, "--allow_drift is for --resume"}};
   for (const auto& [made, message] : mistakes)

@@ -19,6 +19,18 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kProbeBytes = std::size_t{1} << 20;  // a disk with less room than this is full
 
+// Two runs may begin in the same second: the second one gets -2, and so on.
+fs::path make_default(const RunOptions& options) {
+  const fs::path parent = options.base / folder_name(options.env);
+  const std::string suffix = options.suffix.empty() ? std::to_string(options.seed) : options.suffix;
+  const std::string name = concat(date("%Y%m%d-%H%M%S", ::localtime_r), '-', suffix);
+  fs::create_directories(parent);
+  for (int attempt = 1;; ++attempt) {
+    const fs::path folder = parent / (attempt == 1 ? name : concat(name, '-', attempt));
+    if (fs::create_directory(folder)) return folder;
+  }
+}
+
 void check_empty(const fs::path& folder) {
   std::string sample;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -28,7 +40,7 @@ void check_empty(const fs::path& folder) {
   if (sample.empty()) return;
   throw UsageError(
       concat("run_dir ", folder.string(), " is not empty (it holds ", sample,
-             "): go on with it by --resume, name a new folder with --run_dir, leave --run_dir out for "
+             "): go on with it by --resume auto, name a new folder with --run_dir, leave --run_dir out for "
              "runs/ENV/DATE-TIME-SEED, or remove that folder"));
 }
 
@@ -70,10 +82,7 @@ void check_writable(const fs::path& folder) {
 fs::path make_folder(const RunOptions& options) {
   if (!is_environment_name(options.env)) check_name("environment", options.env);
   try {
-    const fs::path folder =
-        options.run_dir.empty()
-            ? make_dated_folder(options.base / folder_name(options.env), std::to_string(options.seed))
-            : make_named(options.run_dir);
+    const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
     check_writable(folder);
     sync_folder(folder.parent_path());  // makes the folder's own name durable
     return folder;
@@ -85,15 +94,6 @@ fs::path make_folder(const RunOptions& options) {
   } catch (const std::runtime_error& error) {
     throw UsageError(
         concat("the run's folder cannot be written: ", error.what(), ": name another with --run_dir"));
-  }
-}
-
-fs::path make_dated_folder(const fs::path& parent, const std::string& suffix) {
-  const std::string name = concat(date("%Y%m%d-%H%M%S", ::localtime_r), '-', suffix);
-  fs::create_directories(parent);
-  for (int attempt = 1;; ++attempt) {
-    const fs::path folder = parent / (attempt == 1 ? name : concat(name, '-', attempt));
-    if (fs::create_directory(folder)) return folder;
   }
 }
 

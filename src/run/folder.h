@@ -5,12 +5,9 @@
 
 namespace wd::run {
 
-// Creates options.run_dir, or BASE/ENV/DATE-TIME-SEED if that is empty, and writes and removes a file in it
+// Creates options.run_dir, or BASE/ENV/DATE-TIME-SUFFIX if that is empty, and writes and removes a file in it
 // to verify permission and room. Throws UsageError that says what is wrong and how to continue.
 std::filesystem::path make_folder(const RunOptions& options);
-
-// Creates PARENT/DATE-TIME-SUFFIX: a second one in the same second gets -2, and so on.
-std::filesystem::path make_dated_folder(const std::filesystem::path& parent, const std::string& suffix);
 
 // Returns true if a start left the folder that was killed before its first checkpoint: nothing was trained.
 bool is_left_by_start(const std::filesystem::path& folder);
