@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from wdtrain import files, installed
 from wdtrain.files import RunError, UsageError
@@ -50,9 +50,15 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
+@overload
+def train(env: Any = None, *, on_log: Callable[[dict[str, Any]], Any] | None = None, total_steps: int | None = None, num_envs: int | None = None,
+          seed: int | None = None, seeds: None = None, **options: Any) -> Run: ...
+@overload
+def train(env: Any = None, *, seeds: Sequence[int], jobs: int | None = None, **options: Any) -> list[Run]: ...
 def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str, Any] | None = None, run_dir: Any = None, tag: str | None = None,
           config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
-          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, seeds: Sequence[int] | None = None, jobs: int | None = None, **options: Any) -> Any:
+          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, seeds: Sequence[int] | None = None, jobs: int | None = None,
+          **options: Any) -> Run | list[Run]:
     """Trains policies, waits for the end, and returns the Run; with seeds, a list of Runs.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
