@@ -46,18 +46,6 @@ std::vector<std::string> command_without(const std::set<std::string>& options) {
   return words;
 }
 
-// Makes the folder in which each seed has one.
-fs::path make_batch_folder(const Config& config, bool goes_on) {
-  const fs::path& named = config.saving.run_dir;
-  if (run_report::is_run(named))
-    throw UsageError(concat("run_dir ", named.string(),
-                            " is a run, and --seeds makes a folder of runs: name ",
-                            "another one with --run_dir"));
-  if (goes_on && fs::is_directory(named)) return named;
-  return run::make_folder(
-      {.env = config.name, .run_dir = named, .base = config.saving.base(), .suffix = "seeds"});
-}
-
 // A process that trains one seed.
 struct Training {
   std::size_t seed;  // its place
@@ -66,12 +54,19 @@ struct Training {
   std::deque<std::string> last = {};  // of them
 };
 
+std::vector<BatchRun> runs_in(const fs::path& folder, const std::vector<std::int64_t>& seeds) {
+  std::vector<BatchRun> runs;
+  for (const std::int64_t seed : seeds)
+    runs.push_back({.label = concat("seed ", seed), .folder = folder / std::to_string(seed)});
+  return runs;
+}
+
 class Batch {
  public:
   Batch(const TrainArguments& arguments, const Experiment& first, const fs::path& folder)
       : arguments_(arguments),
         folder_(folder),
-        lock_(folder, std::chrono::seconds(arguments.resumes_or_begins() ? 30 : 0)),
+        lock_(folder, arguments.resumes_or_begins() ? run::Lock::kLongPatience : run::Lock::kPatience),
         runs_(runs_in(folder, arguments.seeds)),
         view_(runs_, arguments.quiet) {
     const LaunchOptions options = arguments.launch.options(first.config.trainer.device);
@@ -106,13 +101,6 @@ class Batch {
   }
 
  private:
-  static std::vector<BatchRun> runs_in(const fs::path& folder, const std::vector<std::int64_t>& seeds) {
-    std::vector<BatchRun> runs;
-    for (const std::int64_t seed : seeds)
-      runs.push_back({.label = concat("seed ", seed), .folder = folder / std::to_string(seed)});
-    return runs;
-  }
-
   void start(std::size_t slot) {
     const std::size_t seed = next_++;
     const std::vector<std::string> command =
@@ -165,7 +153,9 @@ class Batch {
 
   void pass_on(int signal) {
     view_.make_room();
-    logging::warn("stopping: each seed ends with a checkpoint; once more to stop at once");
+    logging::warn(std::exchange(stopping_, true)
+                      ? "stopping at once"
+                      : "stopping: each seed ends with a checkpoint; once more to stop at once");
     for (const std::optional<Training>& one : slots_)
       if (one) ::kill(one->child.pid, signal);
   }
@@ -223,6 +213,7 @@ class Batch {
   std::vector<std::string> gpus_, command_, failures_;
   std::vector<std::optional<Training>> slots_;
   std::set<std::string> warned_;
+  bool stopping_ = false;
   int exit_code_ = 0;
 };
 
@@ -259,11 +250,20 @@ std::vector<std::int64_t> parse_seeds(const std::string& text) {
 }
 
 int train_seeds(const TrainArguments& arguments, const Experiment& first) {
-  if (arguments.resumes_or_begins() && first.config.saving.run_dir.empty())
+  const SavingSettings& saving = first.config.saving;
+  const fs::path& named = saving.run_dir;
+  const bool goes_on = arguments.resumes_or_begins();
+  if (goes_on && named.empty())
     throw UsageError(
         "--resume auto goes on with the seeds of --run_dir or begins them: give --run_dir FOLDER");
+  if (run_report::is_run(named))
+    throw UsageError(concat("run_dir ", named.string(),
+                            " is a run, and --seeds makes a folder of runs: name ",
+                            "another one with --run_dir"));
   check_first(arguments);
-  const fs::path folder = make_batch_folder(first.config, arguments.resumes_or_begins());
+  const RunOptions options{
+      .env = first.config.name, .run_dir = named, .base = saving.base(), .suffix = "seeds"};
+  const fs::path folder = goes_on && fs::is_directory(named) ? named : run::make_folder(options);
   if (!arguments.quiet) print(concat("training seeds in ", folder.string(), "\n"));
   return Batch(arguments, first, folder).run();
 }

@@ -457,16 +457,16 @@ struct Origin {
     checkpoint = find_checkpoint(argument, run, allow_drift);
   }
   // The same for --resume auto. Without a checkpoint, a new run begins, in what a killed start left if it is
-  // locked. The process before, which was asked to end, may still be writing its last checkpoint.
+  // locked.
   void choose_or_begin(const std::filesystem::path& folder, bool locks, bool allow_drift) {
-    constexpr std::chrono::seconds kPatience(30);
     const auto trained = [&] { return !list_checkpoints(folder / "checkpoints").empty(); };
     const run::LockView view = run::look_at_lock(folder);
     if (view.host.empty() && !trained()) return;
     if (locks && view.state == run::LockState::kHeld)
       logging::info(concat("run folder ", folder.string(), " is in use by process ", view.process, " on ",
-                           view.host, ": waiting up to ", kPatience.count(), " s for it to end"));
-    if (locks) lock = std::make_shared<run::Lock>(folder, kPatience);
+                           view.host, ": waiting up to ", run::Lock::kLongPatience.count(),
+                           " s for it to end"));
+    if (locks) lock = std::make_shared<run::Lock>(folder, run::Lock::kLongPatience);
     if (trained()) {
       run = find_run(folder.string(), "", "");
       checkpoint = find_checkpoint("", run, allow_drift);

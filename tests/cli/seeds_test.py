@@ -93,7 +93,7 @@ def test_lists_jobs_and_the_folder_without_a_name(alone, tmp_path):
 def test_killed_at_any_moment_it_goes_on_to_the_same_results(who, alone, tmp_path):
     folder, chance = tmp_path / "run", random.Random(who)
     command = [*SHORT, "--seeds", "1..3", "--jobs", 2, "--run_dir", folder, "--resume", "auto", "--quiet"]
-    for _ in range(5):
+    for _ in range(4):
         batch = begin(*command)
         with contextlib.suppress(subprocess.TimeoutExpired):
             batch.wait(chance.uniform(0.3, 1.2))
