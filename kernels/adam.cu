@@ -20,7 +20,7 @@ __device__ bool is_last_block(std::uint64_t* arrived) {
   return last;
 }
 
-__global__ void __launch_bounds__(kThreads) decide_kernel(__grid_constant__ const AdamArgs args) {
+__device__ __forceinline__ void decide(const AdamArgs& args) {
   const std::int64_t begin = blockIdx.x * kReduceChunk;
   const double sum =
       block_sum(begin, begin + kReduceChunk < args.n ? begin + kReduceChunk : args.n,
@@ -62,14 +62,12 @@ __device__ void change(const AdamArgs& args, std::int64_t i) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    change_kernel(__grid_constant__ const AdamArgs args) {
+__device__ __forceinline__ void change_of_thread(const AdamArgs& args) {
   change(args, (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kEach);
 }
 
 // All of the step, of few parameters.
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    step_kernel(__grid_constant__ const AdamArgs args) {
+__device__ __forceinline__ void whole_step(const AdamArgs& args) {
   const double squares = block_sum(
       0, args.n, [&](std::int64_t i) { return static_cast<double>(args.gradient[i]) * args.gradient[i]; });
   if (threadIdx.x == 0) decide_step(args, squares);
@@ -88,13 +86,13 @@ void adam(void* stream, const AdamArgs& args) {
   WD_CHECK(args.n > 0 && num_chunks(args.n) <= 0x3fffff, "CUDA kernel adam: ", args.n, " parameters");
   constexpr std::int64_t kPerBlock = kEach * kThreads;
   if (args.n <= kPerBlock) {
-    launch(step_kernel, {1, kThreads, stream}, args);
+    launch(kernel_of<whole_step, kThreads, kBlocksPerMultiprocessor>(), {1, kThreads, stream}, args);
     return check_launch("adam");
   }
-  launch(decide_kernel, {chunks, kThreads, stream}, args);
+  launch(kernel_of<decide, kThreads>(), {chunks, kThreads, stream}, args);
   check_launch("adam");
   const auto blocks = static_cast<unsigned>((args.n + kPerBlock - 1) / kPerBlock);
-  launch(change_kernel, {blocks, kThreads, stream}, args);
+  launch(kernel_of<change_of_thread, kThreads, kBlocksPerMultiprocessor>(), {blocks, kThreads, stream}, args);
   check_launch("adam");
 }
 

@@ -36,7 +36,7 @@ __device__ void add_product(OfSequences& sum, const OfSequences& left, float rig
 
 // Shared memory: h' [2, H], for this step and the next one in turn.
 template <typename Cell>
-__global__ void __launch_bounds__(kCellThreads, 2) forward_kernel(__grid_constant__ const CellArgs args) {
+__device__ __forceinline__ void forward_sequences(const CellArgs& args) {
   auto* const shared = reinterpret_cast<OfSequences*>(dynamic_shared());
   const CellShape& shape = args.shape;
   const int H = shape.width;
@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(kCellThreads, 2) forward_kernel(__grid_constan
 
 // Shared memory: the gradient of y [gates H], and of the state [states, H].
 template <typename Cell>
-__global__ void __launch_bounds__(kCellThreads, 2)
-    backward_kernel(__grid_constant__ const CellBackwardArgs args) {
+__device__ __forceinline__ void backward_sequences(const CellBackwardArgs& args) {
   auto* const of_y = reinterpret_cast<OfSequences*>(dynamic_shared());
   const CellShape& shape = args.shape;
   const int H = shape.width, terms = Cell::kGates * H;
@@ -165,9 +164,14 @@ __device__ void transpose_item(const CellWeightArgs& args, std::int64_t i) {
   args.transposed[i] = args.weight[i % gates * H + i / gates];
 }
 
+template <auto body>
+auto cell_kernel() {
+  return kernel_of<body, kCellThreads, 2>();
+}
+
 // Launches a block for each kSequences sequences, with `rows` [H] rows of shared memory.
 template <typename Args>
-void launch_blocks(void* stream, const char* name, void (*kernel)(Args), const Args& args, int rows) {
+void launch_blocks(void* stream, const char* name, const Kernel<Args>& kernel, const Args& args, int rows) {
   const CellShape& s = args.shape;
   const std::int64_t blocks = (s.sequences + kSequences - 1) / kSequences;
   WD_CHECK(blocks <= 0x7fffffff && s.width <= kMaxCellWidth, "CUDA kernel ", name, ": ", s.sequences,
@@ -187,7 +191,8 @@ void cell_forward(void* stream, const CellArgs& args) {
     for_each<steps_of_unit>(stream, "cell_forward", units, args);
   } else {
     const bool gru = args.shape.kind == CellKind::kGru;
-    launch_blocks(stream, "cell_forward", gru ? forward_kernel<GruCell> : forward_kernel<LstmCell>, args, 2);
+    launch_blocks(stream, "cell_forward", gru ? cell_kernel<forward_sequences<GruCell>>() : cell_kernel<forward_sequences<LstmCell>>(),
+                  args, 2);
   }
   if (args.next_state.pointer != nullptr)
     for_each<next_state_of_unit>(stream, "cell_next_state", units, args);
@@ -198,7 +203,9 @@ void cell_backward(void* stream, const CellBackwardArgs& args) {
   if (s.kind == CellKind::kMinGru)
     return for_each<steps_back_of_unit>(stream, "cell_backward", s.sequences * s.width, args);
   launch_blocks(stream, "cell_backward",
-                s.kind == CellKind::kGru ? backward_kernel<GruCell> : backward_kernel<LstmCell>, args,
+                s.kind == CellKind::kGru ? cell_kernel<backward_sequences<GruCell>>()
+                                         : cell_kernel<backward_sequences<LstmCell>>(),
+                args,
                 s.gates() + s.states());
 }
 

@@ -64,8 +64,7 @@ __device__ void load_outputs(const HiddenGradientArgs& args, unsigned top, unsig
 }
 
 template <int kWidth>
-__global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::blocks_together(kWidth))
-    backward_kernel(__grid_constant__ const ChainBackwardArgs args, unsigned rows_per_part) {
+__device__ __forceinline__ void backward_rows(const ChainBackwardArgs& args, unsigned rows_per_part) {
   constexpr int kGroups = kWidth / 32, kWarps = ChainShape::warps(kWidth), kTile = ChainShape::kTile;
   auto* const square = reinterpret_cast<WordPair*>(dynamic_shared());
   WordPair* const outputs = square + kWidth * kWidth / 4;
@@ -147,8 +146,7 @@ __global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::bl
 }
 
 template <int kWidth>
-__global__ void __launch_bounds__(ChainShape::warps(kWidth) * 32, ChainShape::blocks_together(kWidth))
-    forward_kernel(__grid_constant__ const ChainForwardArgs args) {
+__device__ __forceinline__ void forward_rows(const ChainForwardArgs& args) {
   constexpr int kGroups = kWidth / 32, kWarps = ChainShape::warps(kWidth), kTile = ChainShape::kTile;
   auto* const square = reinterpret_cast<WordPair*>(dynamic_shared());
   WordPair* const outputs = square + kWidth * kWidth / 4;
@@ -257,14 +255,19 @@ void check_chain(const char* name, std::int64_t rows, int width, int outputs) {
            width, " x ", outputs);
 }
 
-template <typename Args, typename... More>
-void enqueue(void* stream, const char* name, void (*kernel)(Args, More...), int width, std::int64_t blocks,
-             const std::type_identity_t<Args>& args, const std::type_identity_t<More>&... more) {
+template <auto body, int kWidth>
+auto kernel_of_width() {
+  return kernel_of<body, ChainShape::warps(kWidth) * 32, ChainShape::blocks_together(kWidth)>();
+}
+
+template <typename... Args>
+void enqueue(void* stream, const char* name, const Kernel<Args...>& kernel, int width, std::int64_t blocks,
+             const std::type_identity_t<Args>&... args) {
   const std::size_t bytes = ChainShape::shared_bytes(width);
   ask_for_shared(name, kernel, bytes);
   launch(kernel,
          {static_cast<unsigned>(blocks), static_cast<unsigned>(ChainShape::warps(width) * 32), stream, bytes},
-         args, more...);
+         args...);
   check_launch(name);
 }
 
@@ -275,9 +278,9 @@ void chain_forward(void* stream, const ChainForwardArgs& args) {
   if (args.rows == 0) return;
   const std::int64_t per_part = ChainShape::rows_per_part(args.rows, args.width);
   enqueue(stream, "chain_forward",
-          args.width == 64    ? forward_kernel<64>
-          : args.width == 128 ? forward_kernel<128>
-                              : forward_kernel<256>,
+          args.width == 64    ? kernel_of_width<forward_rows<64>, 64>()
+          : args.width == 128 ? kernel_of_width<forward_rows<128>, 128>()
+                              : kernel_of_width<forward_rows<256>, 256>(),
           args.width, (args.rows + per_part - 1) / per_part, args);
 }
 
@@ -288,9 +291,9 @@ void chain_backward(void* stream, const ChainBackwardArgs& args) {
   const std::int64_t per_part = ChainShape::rows_per_part(output.rows, hidden.width),
                      parts = (output.rows + per_part - 1) / per_part;
   enqueue(stream, "chain_backward",
-          hidden.width == 64    ? backward_kernel<64>
-          : hidden.width == 128 ? backward_kernel<128>
-                                : backward_kernel<256>,
+          hidden.width == 64    ? kernel_of_width<backward_rows<64>, 64>()
+          : hidden.width == 128 ? kernel_of_width<backward_rows<128>, 128>()
+                                : kernel_of_width<backward_rows<256>, 256>(),
           hidden.width, parts, args, static_cast<unsigned>(per_part));
   for (const HiddenGradientArgs* of : {&output, &hidden})
     if (of->bias_grad != nullptr && parts > 1) add_parts(stream, *of, parts);

@@ -60,7 +60,7 @@ struct NearestInRegisters {
 
 // In shared memory: the table [agents, columns], features [observers at once, width]. A thread per observer.
 template <typename Find>
-__global__ void __launch_bounds__(kObservers, 8) entities_of_unit(__grid_constant__ const EntitiesArgs args) {
+__device__ __forceinline__ void entities_of_unit(const EntitiesArgs& args) {
   const ObservationSource& source = args.source;
   const int agents = source.agents, columns = static_cast<int>(source.stride), width = args.shape.width();
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
@@ -109,15 +109,15 @@ void entities(void* stream, const EntitiesArgs& args) {
   WD_CHECK(units * source.rows_per_unit == args.rows && units <= 0x7fffffff,
            "CUDA kernel entities: ", args.rows, " rows, ", source.rows_per_unit, " per table");
   if (units == 0) return;
-  const auto enqueue = [&](auto* kernel) {
+  const auto enqueue = [&](const Kernel<EntitiesArgs>& kernel) {
     launch(kernel, {static_cast<unsigned>(units), static_cast<unsigned>(threads), stream, floats * 4}, args);
     check_launch("entities");
   };
   const int nearest = args.shape.nearest;
-  if (!kinds_are_shared(args.shape)) return enqueue(entities_of_unit<NearestInMemory>);
-  if (nearest <= 4) return enqueue(entities_of_unit<NearestInRegisters<4>>);
-  if (nearest <= 10) return enqueue(entities_of_unit<NearestInRegisters<10>>);
-  enqueue(entities_of_unit<NearestInMemory>);
+  if (!kinds_are_shared(args.shape)) return enqueue(kernel_of<entities_of_unit<NearestInMemory>, kObservers, 8>());
+  if (nearest <= 4) return enqueue(kernel_of<entities_of_unit<NearestInRegisters<4>>, kObservers, 8>());
+  if (nearest <= 10) return enqueue(kernel_of<entities_of_unit<NearestInRegisters<10>>, kObservers, 8>());
+  enqueue(kernel_of<entities_of_unit<NearestInMemory>, kObservers, 8>());
 }
 
 void entities_backward(void* stream, const EntitiesBackwardArgs& args) {

@@ -58,7 +58,7 @@ __device__ void search(const Bits* x, std::int64_t n, std::int64_t* first) {
 }
 
 // blockIdx.y selects the array.
-__global__ void __launch_bounds__(kSearchThreads, 4) search_kernel(__grid_constant__ const WatchArgs args) {
+__device__ __forceinline__ void search_array(const WatchArgs& args) {
   const FloatArray& x = args.array[blockIdx.y];
   std::int64_t* const first = args.first + blockIdx.y;
   if (x.wanted != nullptr && *x.wanted == 0.0) return;
@@ -77,7 +77,7 @@ void search_all(void* stream, const WatchArgs& args) {
   if (most == 0) return;
   const dim3 grid(static_cast<unsigned>(most < kSearchBlocks ? most : kSearchBlocks),
                   static_cast<unsigned>(args.num_arrays));
-  launch(search_kernel, {grid, kSearchThreads, stream}, args);
+  launch(kernel_of<search_array, kSearchThreads, 4>(), {grid, kSearchThreads, stream}, args);
   check_launch("watch");
 }
 

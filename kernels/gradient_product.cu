@@ -23,7 +23,7 @@ class Tile {
  public:
   __device__ Tile(const ProductPass& pass)
       : pass_(pass),
-        from_(numbers_of<Number>(pass.args.grad)),
+        from_(numbers_of<Number>(pass.args, pass.args.grad)),
         across_(pass.shape.words / 4),
         row_(static_cast<int>(threadIdx.x) / across_),
         pack_(static_cast<int>(threadIdx.x) % across_),
@@ -76,7 +76,7 @@ class Tile {
 template <typename Number>
 __device__ Numbers<Number, kEachLane> weights_of(const HiddenGradientArgs& args, int row, int column) {
   if (row >= args.inner || column >= args.width) return {};
-  return load<Number, kEachLane>(numbers_of<Number>(args.weight) + row * args.weight.stride + column);
+  return load<Number, kEachLane>(numbers_of<Number>(args, args.weight) + row * args.weight.stride + column);
 }
 
 // The weight's columns from `first` on: [steps of words, warps, kWide, lanes, 2 words].
@@ -108,7 +108,7 @@ __device__ void stage_weight(const ProductPass& pass, int first, std::uint32_t* 
 }
 
 template <typename Number, Derivative kDerivative, int kPacks>
-__global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constant__ const ProductPass pass) {
+__device__ __forceinline__ void product_of_rows(const ProductPass& pass) {
   const HiddenGradientArgs& args = pass.args;
   const ProductShape& shape = pass.shape;
   auto* const weight = reinterpret_cast<std::uint32_t*>(dynamic_shared());
@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
             column = first + own;
   const std::int64_t begin = blockIdx.x * shape.rows_per_part;
   const std::int64_t end = begin + shape.rows_per_part < args.rows ? begin + shape.rows_per_part : args.rows;
-  const Number* const activated = numbers_of<Number>(args.activated) + column;
-  Number* const to = numbers_of<Number>(args.to) + column;
+  const Number* const activated = numbers_of<Number>(args, args.activated) + column;
+  Number* const to = numbers_of<Number>(args, args.to) + column;
   Tile<Number, kPacks> next(pass);
   next.load(begin, end);
   stage_weight<Number>(pass, first, weight);
@@ -207,8 +207,9 @@ __global__ void __launch_bounds__(kProductThreads) product_kernel(__grid_constan
 template <typename Number, Derivative kDerivative, int kPacks>
 void enqueue(void* stream, const ProductPass& pass) {
   const std::size_t bytes = pass.shape.shared_bytes();
-  ask_for_shared("gradient_product", product_kernel<Number, kDerivative, kPacks>, bytes);
-  launch(product_kernel<Number, kDerivative, kPacks>,
+  const auto kernel = kernel_of<product_of_rows<Number, kDerivative, kPacks>, kProductThreads>();
+  ask_for_shared("gradient_product", kernel, bytes);
+  launch(kernel,
          {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups),
                static_cast<unsigned>(pass.args.matrices)),
           kProductThreads, stream, bytes},

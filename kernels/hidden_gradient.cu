@@ -12,8 +12,7 @@ constexpr int kRowsAhead = 4;  // that a thread loads before it uses the first
 constexpr int kColumns = 32, kSlices = 32;  // of a block that adds parts
 
 // A slice adds every kSlices-th part in order, then the slices are added in order.
-__global__ void __launch_bounds__(kColumns* kSlices)
-    parts_kernel(__grid_constant__ const HiddenGradientArgs args, std::int64_t parts) {
+__device__ __forceinline__ void sum_parts(const HiddenGradientArgs& args, std::int64_t parts) {
   WD_SHARED(float[kColumns * kSlices], subtotal);
   const int slice = static_cast<int>(threadIdx.x) / kColumns, x = static_cast<int>(threadIdx.x) % kColumns,
             column = static_cast<int>(blockIdx.x) * kColumns + x;
@@ -38,8 +37,7 @@ struct GradientPass {
 
 // A block sums a part of the rows (blockIdx.x) and a group of columns (blockIdx.y) of a matrix (blockIdx.z).
 template <typename In, typename Out, Derivative kDerivative, int kEach>
-__global__ void __launch_bounds__(kGradientThreads)
-    gradient_kernel(__grid_constant__ const GradientPass pass) {
+__device__ __forceinline__ void gradient(const GradientPass& pass) {
   WD_SHARED(float[kGradientThreads * kEach], subtotal);
   const HiddenGradientArgs& args = pass.args;
   const GradientShape& shape = pass.shape;
@@ -48,9 +46,9 @@ __global__ void __launch_bounds__(kGradientThreads)
       (static_cast<int>(threadIdx.x) % threads + static_cast<int>(blockIdx.y) * threads) * kEach;
   const std::int64_t begin = blockIdx.x * shape.rows_per_part;
   const std::int64_t end = begin + shape.rows_per_part < args.rows ? begin + shape.rows_per_part : args.rows;
-  const In* const grad = numbers_of<In>(args.grad) + column;
-  const In* const activated = numbers_of<In>(args.activated) + column;
-  Out* const to = numbers_of<Out>(args.to) + column;
+  const In* const grad = numbers_of<In>(args, args.grad) + column;
+  const In* const activated = numbers_of<In>(args, args.activated) + column;
+  Out* const to = numbers_of<Out>(args, args.to) + column;
   const bool writes = static_cast<bool>(args.to);
   float sum[kEach] = {};
   if (lane < shape.lanes && column < args.width) {
@@ -95,7 +93,7 @@ template <typename In, typename Out, Derivative kDerivative, int kEach>
 void enqueue(void* stream, const HiddenGradientArgs& args) {
   const GradientPass pass{args, GradientShape::of(args.rows, args.width, kEach)};
   const auto matrices = static_cast<unsigned>(args.matrices);
-  launch(gradient_kernel<In, Out, kDerivative, kEach>,
+  launch(kernel_of<gradient<In, Out, kDerivative, kEach>, kGradientThreads>(),
          {dim3(static_cast<unsigned>(pass.shape.parts), static_cast<unsigned>(pass.shape.groups), matrices),
           kGradientThreads, stream},
          pass);
@@ -127,7 +125,8 @@ void by_width(void* stream, const HiddenGradientArgs& args) {
 
 void add_parts(void* stream, const HiddenGradientArgs& args, std::int64_t parts) {
   const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
-  launch(parts_kernel, {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream},
+  launch(kernel_of<sum_parts, kColumns * kSlices>(),
+         {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream},
          args, parts);
   check_launch("hidden_gradient: parts");
 }

@@ -72,9 +72,14 @@ __device__ Out derived(In of_y, In y) {
   return result;
 }
 
+// Of one matrix, the z of a block says which member of a population it works for.
+__device__ inline unsigned matrix_of(const HiddenGradientArgs& args) {
+  return args.matrices > 1 ? blockIdx.z : 0u;
+}
+
 template <typename Number>
-__device__ Number* numbers_of(const GradientMatrix& matrix) {
-  const std::int64_t first = blockIdx.z * matrix.step;
+__device__ Number* numbers_of(const HiddenGradientArgs& args, const GradientMatrix& matrix) {
+  const std::int64_t first = matrix_of(args) * matrix.step;
   if constexpr (sizeof(Number) == 4) {
     return matrix.floats + first;
   } else {
@@ -83,11 +88,11 @@ __device__ Number* numbers_of(const GradientMatrix& matrix) {
 }
 
 __device__ inline float* parts_of(const HiddenGradientArgs& args) {
-  return args.parts + blockIdx.z * HiddenGradientArgs::kMaxParts * args.width;
+  return args.parts + matrix_of(args) * HiddenGradientArgs::kMaxParts * args.width;
 }
 
 __device__ inline void add_to_bias(const HiddenGradientArgs& args, int column, float total) {
-  float* const sum = args.bias_grad + blockIdx.z * args.bias_step + column;
+  float* const sum = args.bias_grad + matrix_of(args) * args.bias_step + column;
   *sum = args.add ? *sum + total : total;
 }
 
@@ -120,17 +125,6 @@ __device__ inline float sum_over_rows(float (&x)[8], int lane) {
     }
   }
   return x[0];
-}
-
-// Asks for this many bytes of shared memory, where a block has fewer without.
-template <typename... Parameters>
-void ask_for_shared(const char* name, void (*kernel)(Parameters...), std::size_t bytes) {
-  constexpr std::size_t kUnasked = 48 << 10;
-  if (bytes <= kUnasked) return;
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  WD_CHECK(error == cudaSuccess, "CUDA kernel ", name, ": ", bytes,
-           " bytes of shared memory: ", cudaGetErrorString(error));
 }
 
 // Enqueues the sums of the parts' sums of columns.

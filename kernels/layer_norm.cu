@@ -37,14 +37,12 @@ __device__ std::int64_t row_of_warp() {
 }
 
 template <typename Number>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    forward_kernel(__grid_constant__ const LayerNormArgs args, Number* y) {
+__device__ __forceinline__ void forward_of_warp(const LayerNormArgs& args, Number* y) {
   if (row_of_warp() < args.rows) normalize_row(Warp(), args, y, row_of_warp());
 }
 
 template <typename Number>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    backward_kernel(__grid_constant__ const LayerNormBackwardArgs args, Number* grad) {
+__device__ __forceinline__ void backward_of_warp(const LayerNormBackwardArgs& args, Number* grad) {
   if (row_of_warp() < args.rows) normalize_row_backward(Warp(), args, grad, row_of_warp());
 }
 
@@ -83,13 +81,13 @@ __device__ void add_parts(const LayerNormBackwardArgs& args, std::int64_t column
 }
 
 // Launches one warp per row.
-template <typename Args, typename Number>
-void launch_rows(void* stream, const char* name, void (*kernel)(Args, Number*), const Args& args,
-                 Number* numbers) {
+template <auto body, typename Args, typename Number>
+void launch_rows(void* stream, const char* name, const Args& args, Number* numbers) {
   const std::int64_t blocks = (args.rows + kRows - 1) / kRows;
   WD_CHECK(args.rows >= 0 && blocks <= 0x7fffffff, "CUDA kernel ", name, ": ", args.rows, " rows");
   if (blocks == 0) return;
-  launch(kernel, {static_cast<unsigned>(blocks), kThreads, stream}, args, numbers);
+  launch(kernel_of<body, kThreads, kBlocksPerMultiprocessor>(),
+         {static_cast<unsigned>(blocks), kThreads, stream}, args, numbers);
   check_launch(name);
 }
 
@@ -97,8 +95,8 @@ void launch_rows(void* stream, const char* name, void (*kernel)(Args, Number*), 
 
 void layer_norm(void* stream, const LayerNormArgs& args) {
   if (args.y.floats != nullptr)
-    return launch_rows(stream, "layer_norm", forward_kernel<float>, args, args.y.floats);
-  launch_rows(stream, "layer_norm", forward_kernel<std::uint16_t>, args, args.y.halves);
+    return launch_rows<forward_of_warp<float>>(stream, "layer_norm", args, args.y.floats);
+  launch_rows<forward_of_warp<std::uint16_t>>(stream, "layer_norm", args, args.y.halves);
 }
 
 void layer_norm_backward(void* stream, const LayerNormBackwardArgs& args) {
@@ -109,8 +107,8 @@ void layer_norm_backward(void* stream, const LayerNormBackwardArgs& args) {
            : for_each<part_of_halves>(stream, "norm_parts", items, args);
     for_each<add_parts>(stream, "norm_gradients", args.width, args);
   }
-  floats ? launch_rows(stream, "layer_norm_backward", backward_kernel<float>, args, args.grad.floats)
-         : launch_rows(stream, "layer_norm_backward", backward_kernel<std::uint16_t>, args, args.grad.halves);
+  floats ? launch_rows<backward_of_warp<float>>(stream, "layer_norm_backward", args, args.grad.floats)
+         : launch_rows<backward_of_warp<std::uint16_t>>(stream, "layer_norm_backward", args, args.grad.halves);
 }
 
 }  // namespace wd::cuda

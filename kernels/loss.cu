@@ -26,8 +26,7 @@ struct StagedColumns {
 
 // In shared memory: outputs, gradients, masks of choices.
 template <typename D>
-__global__ void __launch_bounds__(kMostStagedThreads, 4)
-    staged_loss(__grid_constant__ const LossArgs args, const StagedColumns staged) {
+__device__ __forceinline__ void staged_loss(const LossArgs& args, const StagedColumns& staged) {
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads, row = first + thread;
   const int rows = static_cast<int>(args.rows - first < threads ? args.rows - first : threads);
@@ -59,7 +58,7 @@ bool enqueue_staged(void* stream, const LossArgs& args) {
   const unsigned threads = staged_threads(bytes);
   const std::int64_t blocks = threads == 0 ? 0 : (args.rows + threads - 1) / threads;
   if (threads == 0 || blocks > 0x7fffffff) return false;
-  launch(staged_loss<D>,
+  launch(kernel_of<staged_loss<D>, kMostStagedThreads, 4>(),
          {static_cast<unsigned>(blocks), threads, stream, threads * static_cast<std::size_t>(bytes)}, args,
          staged);
   check_launch("loss");

@@ -99,8 +99,7 @@ __device__ void go_below(const Packs& grad, const WordPair* weight, const Packs&
   }
 }
 
-__global__ void __launch_bounds__(kPerceptronWarps * 32, 2)
-    perceptron_kernel(__grid_constant__ const PerceptronBackwardArgs args, bool packs) {
+__device__ __forceinline__ void backward_tiles(const PerceptronBackwardArgs& args, bool packs) {
   constexpr int kMatrix = Shape::kTile * Shape::kWidth / 8;  // packs
   auto* const weight = reinterpret_cast<WordPair*>(dynamic_shared());
   WordPair* const output_weight = weight + 2 * kMatrix;
@@ -192,8 +191,9 @@ void perceptron_backward(void* stream, const PerceptronBackwardArgs& args) {
   const std::int64_t parts = args.shape.parts(args.rows);
   const bool packs =
       args.grad.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.grad.pointer) % 16 == 0;
-  ask_for_shared("perceptron_backward", perceptron_kernel, Shape::kSharedBytes);
-  launch(perceptron_kernel,
+  const auto kernel = kernel_of<backward_tiles, kPerceptronWarps * 32, 2, false>();
+  ask_for_shared("perceptron_backward", kernel, Shape::kSharedBytes);
+  launch(kernel,
          {static_cast<unsigned>(parts), kPerceptronWarps * 32, stream, Shape::kSharedBytes}, args, packs);
   check_launch("perceptron_backward");
   HiddenGradientArgs sum;

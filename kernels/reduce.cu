@@ -9,8 +9,7 @@ namespace {
 
 // partial[row, chunk] = sum of values(row, i) over the chunk.
 template <typename Values>
-__global__ void __launch_bounds__(kThreads)
-    chunk_kernel(const Values values, const std::int64_t n, double* partial) {
+__device__ __forceinline__ void sum_chunk(const Values& values, std::int64_t n, double* partial) {
   const std::int64_t begin = blockIdx.x * kReduceChunk;
   const int row = blockIdx.y;
   const double sum = block_sum(begin, begin + kReduceChunk < n ? begin + kReduceChunk : n,
@@ -21,8 +20,7 @@ __global__ void __launch_bounds__(kThreads)
 enum class Into { kReplace, kAdd };
 
 template <Into kInto>
-__global__ void __launch_bounds__(kThreads)
-    total_kernel(const double* partial, const std::int64_t chunks, double* out) {
+__device__ __forceinline__ void sum_of_chunks(const double* partial, std::int64_t chunks, double* out) {
   const double* const row = partial + blockIdx.x * chunks;
   const double sum = block_sum(0, chunks, [&](std::int64_t c) { return row[c]; });
   if (threadIdx.x == 0) out[blockIdx.x] = kInto == Into::kAdd ? out[blockIdx.x] + sum : sum;
@@ -30,8 +28,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // The sum over the only chunk.
 template <Into kInto, typename Values>
-__global__ void __launch_bounds__(kThreads)
-    one_chunk_kernel(const Values values, const std::int64_t n, double* out) {
+__device__ __forceinline__ void sum_only_chunk(const Values& values, std::int64_t n, double* out) {
   const int row = blockIdx.x;
   const double sum = block_sum(0, n, [&](std::int64_t i) { return values(row, i); });
   if (threadIdx.x == 0) out[row] = kInto == Into::kAdd ? out[row] + sum : sum;
@@ -45,15 +42,15 @@ void reduce(void* stream, const char* name, const Values& values, int rows, std:
   WD_CHECK(n >= 0 && chunks <= 0x7fffffff && rows > 0 && rows <= 0xffff, "CUDA kernel ", name, ": [", rows,
            ", ", n, "]");
   if (chunks == 1) {
-    launch(one_chunk_kernel<kInto, Values>, {static_cast<unsigned>(rows), kThreads, stream}, values, n, out);
+    launch(kernel_of<sum_only_chunk<kInto, Values>, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, values, n, out);
     return check_launch(name);
   }
   if (chunks > 0) {
     const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(rows));
-    launch(chunk_kernel<Values>, {grid, kThreads, stream}, values, n, partial);
+    launch(kernel_of<sum_chunk<Values>, kThreads>(), {grid, kThreads, stream}, values, n, partial);
     check_launch(name);
   }
-  launch(total_kernel<kInto>, {static_cast<unsigned>(rows), kThreads, stream}, partial, chunks, out);
+  launch(kernel_of<sum_of_chunks<kInto>, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, partial, chunks, out);
   check_launch(name);
 }
 
@@ -79,8 +76,7 @@ struct Squares {
 };
 
 // out[row, power] = moments of row blockIdx.x.
-__global__ void __launch_bounds__(kThreads)
-    row_moments_kernel(const Moments moments, const std::int64_t n, double* out) {
+__device__ __forceinline__ void moments_of_row(const Moments& moments, std::int64_t n, double* out) {
   const std::int64_t row = blockIdx.x;
   for (int power = 0; power < 3; ++power) {
     const double sum = block_sum(row * n, (row + 1) * n, [&](std::int64_t i) { return moments(power, i); });
@@ -94,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
 void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
                         std::int64_t n, double* out) {
   WD_CHECK(rows > 0 && rows <= 0x7fffffff && n >= 0, "CUDA kernel masked_row_moments: [", rows, ", ", n, "]");
-  launch(row_moments_kernel, {static_cast<unsigned>(rows), kThreads, stream}, Moments{x, mask}, n, out);
+  launch(kernel_of<moments_of_row, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, Moments{x, mask}, n, out);
   check_launch("masked_row_moments");
 }
 

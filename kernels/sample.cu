@@ -13,8 +13,7 @@ namespace {
 
 // In shared memory: outputs, masks of choices.
 template <typename D>
-__global__ void __launch_bounds__(kMostStagedThreads, 8)
-    staged_sample(__grid_constant__ const SampleArgs args, const int columns, const int staged) {
+__device__ __forceinline__ void staged_sample(const SampleArgs& args, int columns, int staged) {
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads, row = first + thread;
   const int rows = static_cast<int>(args.rows - first < threads ? args.rows - first : threads);
@@ -44,7 +43,7 @@ struct Enqueue {
     const unsigned threads = staged_threads(bytes);
     const std::int64_t blocks = threads == 0 ? 0 : (args.rows + threads - 1) / threads;
     if (threads == 0 || blocks > 0x7fffffff) return false;
-    launch(staged_sample<D>,
+    launch(kernel_of<staged_sample<D>, kMostStagedThreads, 8>(),
            {static_cast<unsigned>(blocks), threads, stream, threads * static_cast<std::size_t>(bytes)}, args,
            columns, staged);
     check_launch("sample");

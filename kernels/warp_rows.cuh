@@ -37,7 +37,7 @@ struct WarpLanes {
 
 // row(args, r, CategoricalOf<WarpLanes>()) for all rows.
 template <auto row, typename Args>
-__global__ void __launch_bounds__(32 * kWarpRows) warp_rows(__grid_constant__ const Args args) {
+__device__ __forceinline__ void warp_rows(const Args& args) {
   WD_SHARED(float[32 * kWarpRows], terms);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarpRows + warp;
@@ -48,7 +48,7 @@ template <auto row, typename Args>
 void for_each_warp_row(void* stream, const char* name, const Args& args) {
   const std::int64_t blocks = (args.rows + kWarpRows - 1) / kWarpRows;
   WD_CHECK(blocks <= 0x7fffffff, name, ": ", args.rows, " rows");
-  launch(warp_rows<row, Args>, {static_cast<unsigned>(blocks), 32 * kWarpRows, stream}, args);
+  launch(kernel_of<warp_rows<row, Args>, 32 * kWarpRows>(), {static_cast<unsigned>(blocks), 32 * kWarpRows, stream}, args);
   check_launch(name);
 }
 

@@ -167,6 +167,7 @@ struct TrainerSettings {
   std::int64_t num_episodes = 10'000;
   std::int64_t total_steps = 0;  // after load_config: never 0, and a multiple of an iteration
   std::int64_t seed = 1;
+  int population = 0;
   DeviceChoice device = kDeviceAuto;
   int threads = 0;
   int chunk_rows = 131'072;
@@ -261,6 +262,12 @@ struct PlaySettings {
   bool operator==(const PlaySettings&) const = default;
 };
 
+// A setting that differs between the members of a population: members: {policy.shared.lr: [1e-3, 3e-4]}.
+struct MemberSetting {
+  std::string path;
+  std::vector<std::string> values;  // YAML, by member
+};
+
 struct Config {
   std::string name;    // of the environment; the absolute path of a source file
   std::string source;  // hash of that file and what it includes; of all others empty
@@ -272,6 +279,7 @@ struct Config {
   EvalSettings eval;
   PlaySettings play;
   AutoscaleSettings autoscale;
+  std::vector<MemberSetting> members;  // of trainer.population
 
   // Whether first episodes of an environment with this time limit are cut short, each at a different step.
   bool staggers(int time_limit) const;

@@ -11,6 +11,7 @@
 #include "kernels/replay.h"
 #include "src/algorithm/measure.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
 #include "src/recorded/recording.h"
@@ -150,7 +151,7 @@ void Replay::allocate() {
   // Of a tensor [T or T + 1, E, ...] of the trajectory.
   const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
     first.insert(first.end(), like.sizes().begin() + 2, like.sizes().end());
-    return at::zeros(first, like.options());
+    return zeros_together(first, like.options());
   };
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& rows = field.of(buffers_);

@@ -21,6 +21,7 @@
 #include "src/rollout/minibatches.h"
 #include "src/trainer/played.h"
 #include "wd/algorithms.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
 #include "wd/model.h"
 #include "wd/trajectory.h"
@@ -144,16 +145,23 @@ void check_evaluation_memory(const Job& job, const Allowance& limit) {
 }
 
 // On a CPU, also what a checkpoint copies of the rollout.
-MemoryNeeded needed_by(const Job& job) {
+MemoryNeeded needed_by_one(const Job& job) {
   MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size, job.device);
   if (job.evaluation && !evaluates_elsewhere(job))
     needed.evaluation = evaluation_bytes(job.config, job.environment);
-  if (job.device.is_cuda()) return needed;  // its copies are in host memory
   const TrainerSettings& trainer = job.config.trainer;
+  if (job.device.is_cuda()) return needed;  // its copies are in host memory
   const double replicas = static_cast<double>(trainer.num_envs) / job.world_size;
   needed.checkpoint = needed.observations / (static_cast<double>(trainer.rollout_steps()) + 1.0) +
                       replicas * job.environment.layout().block_bytes;
   return needed;
+}
+
+// Of the members of a population that train at the same time.
+MemoryNeeded needed_by(const Job& job) {
+  const int members = job.config.trainer.population;
+  const bool in_lockstep = job.device.is_cuda() || job.world_size > 1;
+  return needed_by_one(job) * (members == 0 ? 1 : in_lockstep ? members : std::min(members, num_threads()));
 }
 
 // "lower policy.cart.buffer_size", of the policies with a replay memory, if memories take most of what is

@@ -47,6 +47,14 @@ struct MemoryNeeded {
     return observations + other_buffers + replicas + networks + activations + algorithms + minibatches +
            opponents + checkpoint + evaluation;
   }
+  MemoryNeeded operator*(double factor) const {
+    MemoryNeeded all = *this;
+    for (double* const part :
+         {&all.observations, &all.other_buffers, &all.replicas, &all.networks, &all.activations,
+          &all.algorithms, &all.minibatches, &all.opponents, &all.checkpoint, &all.evaluation})
+      *part *= factor;
+    return all;
+  }
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size,
                            Device device = {});

@@ -14,6 +14,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -129,7 +130,25 @@ Logger& logger() {
   return instance;
 }
 
+// Of a thread that works for a member of a population.
+struct Own {
+  std::string label;
+  spdlog::sink_ptr file;
+};
+thread_local std::optional<Own> own;
+
+void write_to(spdlog::sinks::sink& sink, spdlog::level::level_enum level, std::string_view message) {
+  if (sink.should_log(level)) sink.log({"wd", level, spdlog::string_view_t(message)});
+  sink.flush();
+}
+
 void write(spdlog::level::level_enum level, std::string_view message) {
+  if (own) {
+    const std::string text(without_controls(message));
+    write_to(*logger().console, level, own->label + ": " + text);
+    if (own->file) write_to(*own->file, level, text);
+    return;
+  }
   logger().front->log(level, spdlog::string_view_t(without_controls(message)));
 }
 
@@ -140,11 +159,8 @@ void warn(std::string_view message) { write(spdlog::level::warn, message); }
 void error(std::string_view message) { write(spdlog::level::err, message); }
 
 void to_file(std::string_view message) {
-  const spdlog::sink_ptr file = logger().file;
-  if (!file) return;
-  const std::string text = without_controls(message);
-  file->log({"wd", spdlog::level::info, text});
-  file->flush();
+  if (const spdlog::sink_ptr file = own ? own->file : logger().file)
+    write_to(*file, spdlog::level::info, without_controls(message));
 }
 
 void quiet() { logger().console->set_level(spdlog::level::warn); }
@@ -153,6 +169,10 @@ void attach_file(const std::filesystem::path& path) {
   detach_file();
   auto file = std::make_shared<LogFile>(path);
   file->set_pattern(kFilePattern);
+  if (own) {
+    own->file = std::move(file);
+    return;
+  }
   if (logger().early) {
     for (const spdlog::details::log_msg_buffer& message : logger().early->last_raw()) file->log(message);
     logger().sinks->remove_sink(logger().early);
@@ -163,9 +183,13 @@ void attach_file(const std::filesystem::path& path) {
 }
 
 void detach_file() {
-  if (!logger().file) return;
+  if (own) own->file = nullptr;
+  if (own || !logger().file) return;
   logger().sinks->remove_sink(logger().file);
   logger().file = nullptr;
 }
+
+Labelled::Labelled(std::string label) { own = Own{std::move(label), nullptr}; }
+Labelled::~Labelled() { own.reset(); }
 
 }  // namespace wd::logging

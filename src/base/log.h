@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace wd::logging {
@@ -22,5 +23,15 @@ void quiet();
 // messages. Throws std::runtime_error if it cannot be opened.
 void attach_file(const std::filesystem::path& path);
 void detach_file();
+
+// While it lives, messages of this thread begin with the label on stderr, and the file that this thread
+// attaches gets its messages alone.
+class Labelled {
+ public:
+  explicit Labelled(std::string label);
+  ~Labelled();
+  Labelled(const Labelled&) = delete;
+  Labelled& operator=(const Labelled&) = delete;
+};
 
 }  // namespace wd::logging

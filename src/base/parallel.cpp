@@ -166,6 +166,12 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   threads.run(loop);
 }
 
+LoopsAlone::LoopsAlone() {
+  at::init_num_threads();
+  inside_loop = true;
+}
+LoopsAlone::~LoopsAlone() { inside_loop = false; }
+
 int available_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);

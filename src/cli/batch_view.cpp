@@ -6,11 +6,15 @@
 #include <cmath>
 #include <map>
 
+#include "src/base/atomic_file.h"
+#include "src/base/log.h"
 #include "src/base/printable.h"
 #include "src/base/terminal.h"
 #include "src/cli/output.h"
 #include "src/cli/status_view.h"
 #include "src/report/format.h"
+#include "src/run/folder.h"
+#include "src/run_report/report.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -111,6 +115,46 @@ void BatchView::finish() {
   refresh(true);
   make_room();
   if (!quiet_) print(text(std::string::npos, std::string::npos));
+}
+
+std::filesystem::path make_batch_folder(const Config& config, bool goes_on, const std::string& what) {
+  const std::filesystem::path named = config.saving.run_dir;
+  if (run_report::is_run(named))
+    throw UsageError(concat("run_dir ", named.string(), " is a run, and ", what,
+                            " have a folder of runs: name another one with --run_dir"));
+  if (goes_on && std::filesystem::is_directory(named)) return named;
+  return run::make_folder(
+      {.env = config.name, .run_dir = named, .base = config.saving.base(), .suffix = what});
+}
+
+void report_batch(const std::vector<BatchRun>& runs, const std::filesystem::path& folder,
+                  const std::string& what, bool quiet) {
+  std::vector<std::filesystem::path> trained;
+  for (const BatchRun& run : runs)
+    if (run_report::is_run(run.folder)) trained.push_back(run.folder);
+  if (trained.empty()) return;
+  try {
+    const run_report::Report report(trained);
+    const auto number = [](const nlohmann::ordered_json& json, const char* key) {
+      return report::format_return(number_in(json, key));
+    };
+    std::string text;
+    for (const nlohmann::ordered_json& one : report.scores()) {
+      text += concat(one["metric"].get<std::string>(), ": IQM ", number(one, "iqm"));
+      if (!one["low"].is_null()) text += concat(" [", number(one, "low"), ", ", number(one, "high"), "]");
+      text += concat(" of ", report::counted(one["runs"].get<std::int64_t>(), what), "\n");
+    }
+    for (const nlohmann::ordered_json& one : report.reached())
+      text += concat("stop_return ", one["return"].get<std::string>(), ": reached by ",
+                     one["reached"].get<std::int64_t>(), " of ",
+                     report::counted(one["runs"].get<std::int64_t>(), what), "\n");
+    if (!quiet) print(text);
+    const std::filesystem::path page = folder / "report.html";
+    write_file_atomically(page, report.page(page), Durability::kReplace);
+    logging::info("report: " + page.string());
+  } catch (const std::exception& error) {
+    logging::warn(concat("the report is not written: ", error.what()));
+  }
 }
 
 }  // namespace wd::cli

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "wd/config.h"
+
 namespace wd::cli {
 
 struct BatchRun {
@@ -40,5 +42,13 @@ class BatchView {
   std::size_t drawn_ = 0;  // lines on the terminal
   std::chrono::steady_clock::time_point refreshed_{}, told_ = std::chrono::steady_clock::now();
 };
+
+// The folder that has one for each run of a batch: that of --run_dir, or a new one that ends in `what`
+// ("seeds"). An old one is taken if the batch goes on.
+std::filesystem::path make_batch_folder(const Config& config, bool goes_on, const std::string& what);
+
+// Prints what the runs have reached, unless `quiet`, and writes FOLDER/report.html. `what`: "seed".
+void report_batch(const std::vector<BatchRun>& runs, const std::filesystem::path& folder,
+                  const std::string& what, bool quiet);
 
 }  // namespace wd::cli

@@ -25,6 +25,8 @@ class LaunchArguments {
   const Membership& membership() const { return membership_; }
   // Whether this process decides for all of the job: rank 0, and before the workers start node 0's launcher.
   bool leads() const { return membership_.rank == 0 && options_.node_index == 0; }
+  // From now on this process continues nothing that an earlier start began.
+  void forget_restart() { membership_.restart_dir.clear(); }
   // [s] that training may make no progress
   double step_seconds() const { return options_.step_seconds; }
   // Adds the device setting that the options imply.

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "src/base/atomic_file.h"
 #include "src/base/child_process.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
@@ -19,8 +18,6 @@
 #include "src/cli/train_arguments.h"
 #include "src/launcher/output.h"
 #include "src/launcher/signals.h"
-#include "src/report/format.h"
-#include "src/run/folder.h"
 #include "src/run/lock.h"
 #include "src/run_report/report.h"
 #include "wd/detail/parallel.h"
@@ -163,7 +160,7 @@ class Batch {
   // Says how all went. Returns the exit code.
   int finish() {
     view_.finish();
-    report();
+    report_batch(runs_, folder_, "seed", arguments_.quiet);
     for (const std::string& failure : failures_) logging::error(failure);
     if (finished_ == runs_.size()) return 0;
     std::vector<std::string> command = joined(command_without({"--run_dir", "--resume"}),
@@ -172,35 +169,6 @@ class Batch {
     std::ranges::transform(command, command.begin(), shell_word);
     logging::warn(concat("to go on: ", join(command, " ")));
     return signals_.first() != 0 ? 128 + signals_.first() : exit_code_;
-  }
-
-  void report() const {
-    std::vector<fs::path> trained;
-    for (const BatchRun& run : runs_)
-      if (run_report::is_run(run.folder)) trained.push_back(run.folder);
-    if (trained.empty()) return;
-    try {
-      const run_report::Report report(trained);
-      const auto number = [](const nlohmann::ordered_json& json, const char* key) {
-        return report::format_return(run_report::number_in(json, key));
-      };
-      std::string text;
-      for (const nlohmann::ordered_json& one : report.scores()) {
-        text += concat(one["metric"].get<std::string>(), ": IQM ", number(one, "iqm"));
-        if (!one["low"].is_null()) text += concat(" [", number(one, "low"), ", ", number(one, "high"), "]");
-        text += concat(" of ", report::counted(one["runs"].get<std::int64_t>(), "seed"), "\n");
-      }
-      for (const nlohmann::ordered_json& one : report.reached())
-        text +=
-            concat("stop_return ", one["return"].get<std::string>(), ": reached by ",
-                   one["reached"].get<std::int64_t>(), " of ", one["runs"].get<std::int64_t>(), " seeds\n");
-      if (!arguments_.quiet) print(text);
-      const fs::path page = folder_ / "report.html";
-      write_file_atomically(page, report.page(page), Durability::kReplace);
-      logging::info("report: " + page.string());
-    } catch (const std::exception& error) {
-      logging::warn(concat("the report is not written: ", error.what()));
-    }
   }
 
   const TrainArguments& arguments_;
@@ -250,20 +218,12 @@ std::vector<std::int64_t> parse_seeds(const std::string& text) {
 }
 
 int train_seeds(const TrainArguments& arguments, const Experiment& first) {
-  const SavingSettings& saving = first.config.saving;
-  const fs::path& named = saving.run_dir;
   const bool goes_on = arguments.resumes_or_begins();
-  if (goes_on && named.empty())
+  if (goes_on && first.config.saving.run_dir.empty())
     throw UsageError(
         "--resume auto goes on with the seeds of --run_dir or begins them: give --run_dir FOLDER");
-  if (run_report::is_run(named))
-    throw UsageError(concat("run_dir ", named.string(),
-                            " is a run, and --seeds makes a folder of runs: name ",
-                            "another one with --run_dir"));
   check_first(arguments);
-  const RunOptions options{
-      .env = first.config.name, .run_dir = named, .base = saving.base(), .suffix = "seeds"};
-  const fs::path folder = goes_on && fs::is_directory(named) ? named : run::make_folder(options);
+  const fs::path folder = make_batch_folder(first.config, goes_on, "seeds");
   if (!arguments.quiet) print(concat("training seeds in ", folder.string(), "\n"));
   return Batch(arguments, first, folder).run();
 }

@@ -38,14 +38,13 @@ FieldInfo field_of(const std::string& path) {
   throw std::logic_error("no setting " + path);
 }
 
-// Quotes text as a YAML value, whatever characters it contains.
+}  // namespace
+
 std::string yaml_text(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result.append(c == '\'' ? 2 : 1, c);
   return result + "'";
 }
-
-}  // namespace
 
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;

@@ -48,6 +48,9 @@ class ConfigOptions {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
+// Quotes text as a YAML value, whatever characters it contains.
+std::string yaml_text(const std::string& text);
+
 // All environments that this program has, but those in Python.
 std::vector<std::string> environment_names();
 

@@ -19,8 +19,10 @@
 #include "src/base/program_name.h"
 #include "src/base/terminal.h"
 #include "src/cli/autoscale.h"
+#include "src/cli/batch_view.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
+#include "src/cli/population.h"
 #include "src/cli/resume.h"
 #include "src/cli/runs.h"
 #include "src/cli/seeds.h"
@@ -160,9 +162,10 @@ struct TrainingWorker {
   std::unique_ptr<Checkpoints> checkpoints;
 
   // found: on rank 0, whether it has chosen a checkpoint, whose configuration replaces that of the other ranks.
-  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool found)
-      : setup(load_setup_that_fits(sources, arguments.launch.membership())),
-        group(arguments.launch.join(setup.device)),
+  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool found, Experiment loaded,
+                 ProcessGroup joined)
+      : setup(std::move(loaded)),
+        group(std::move(joined)),
         goes_on(group.broadcast(found ? "goes on" : "") == "goes on"),
         memory(scaling::memory_line(job_of(setup, arguments.launch.membership()))) {
     if (goes_on) take_choice(sources);
@@ -321,8 +324,6 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     };
   options.record = [&](std::int64_t iteration) { record_episode(worker, evaluator, iteration); };
   options.show = [&](const Evidence& evidence) { show_evidence(worker.setup, worker.folder, evidence); };
-  std::optional<SilenceWatch> watch;
-  if (self.alone()) watch.emplace(arguments.launch.step_seconds());
   if (worker.run) logging::info(worker.memory);
   if (worker.run) tell_what_best_means(worker);
   const TrainEnd end = explaining_memory(
@@ -573,9 +574,16 @@ Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
   return origin;
 }
 
+// Whether the folder is that of a population, whose members have their runs in it.
+bool is_population(const std::filesystem::path& folder) {
+  if (folder.empty() || run_report::is_run(folder)) return false;
+  const std::string members = run_report::read_record(folder).setting("trainer.population");
+  return !members.empty() && members != "0";
+}
+
 // Finds the run that goes on, if one does, and lets `sources` be its configuration. Rank 0 chooses the
 // checkpoint; the others begin with the run's own configuration until they learn which one it is.
-Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
+Origin find_origin(TrainArguments& arguments, ConfigSources& sources) {
   Origin origin;
   if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
     if (list_checkpoints(restart / "checkpoints").empty()) return origin;
@@ -588,6 +596,15 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
   }
   if (arguments.resumes_or_begins()) return find_own_run(arguments, sources);
   if (!arguments.resume) return origin;
+  if (is_population(arguments.resume_from)) {
+    sources.file = std::filesystem::path(arguments.resume_from) / "config.yaml";
+    sources.shipped = false;
+    sources.of_run = true;
+    sources.drifts = arguments.allow_drift;
+    sources.overrides.push_back({"saving.run_dir", yaml_text(arguments.resume_from), "--run_dir"});
+    arguments.resume_from = "auto";
+    return origin;
+  }
   const std::string run_dir = given_run_dir(sources);
   std::erase_if(sources.overrides, [](const Override& one) { return one.option == "--run_dir"; });
   origin.argument = arguments.resume_from;
@@ -599,6 +616,58 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
   sources.of_run = true;
   sources.drifts = arguments.allow_drift;
   return origin;
+}
+
+int train_one(const TrainArguments& arguments, const ConfigSources& sources, Origin origin, Experiment setup,
+              ProcessGroup group) {
+  TrainingWorker worker(arguments, sources, !origin.run.empty(), std::move(setup), std::move(group));
+  return worker.goes_on ? resume(arguments, origin, worker)
+                        : begin(arguments, worker, std::move(origin.lock));
+}
+
+// Each member is a training as if it were alone, which goes on with its run or begins it.
+int train_population(TrainArguments& arguments, const ConfigSources& sources, const Experiment& setup,
+                     const ProcessGroup& group) {
+  const Config& config = setup.config;
+  std::filesystem::path folder = arguments.launch.membership().restart_dir;
+  if (folder.empty() && group.leads())
+    folder = std::filesystem::absolute(
+        make_batch_folder(config, arguments.resumes_or_begins(), "population"));
+  folder = group.broadcast(folder.string());
+  heartbeat::run_folder(folder.string());
+  std::vector<BatchRun> runs;
+  for (int member = 0; member < config.trainer.population; ++member)
+    runs.push_back({.label = concat("member ", member), .folder = folder / std::to_string(member)});
+  if (group.leads()) {
+    logging::info(concat("training ", runs.size(), " members in ", folder.string()));
+    write_file_atomically(folder / "config.yaml", print_config(config, setup.describe(), false),
+                          Durability::kSync);
+    make_own_folder(folder / "weights");
+    for (const BatchRun& run : runs) {
+      std::error_code exists;
+      const std::string name = run.folder.filename().string();
+      std::filesystem::create_symlink(std::filesystem::path("../" + name) / "weights",
+                                      folder / "weights" / name, exists);
+    }
+  }
+  const bool quiet = std::exchange(arguments.quiet, true);
+  arguments.resume = true;
+  arguments.resume_from = "auto";
+  arguments.launch.forget_restart();
+  BatchView view(runs, quiet || !group.leads());
+  const auto train_member = [&](int member) {
+    if (received != 0) return 128 + received;
+    ConfigSources own = member_sources(sources, config, folder, member);
+    Origin origin = find_origin(arguments, own);
+    Experiment experiment = load_setup_that_fits(own, arguments.launch.membership());
+    return train_one(arguments, own, std::move(origin), std::move(experiment), group);
+  };
+  const int code = train_members(setup, group, train_member, [&] { view.refresh(); });
+  view.finish();
+  if (group.leads()) report_batch(runs, folder, "member", quiet);
+  if (code != 0 && group.leads())
+    logging::info(concat("--resume ", shell_word(folder.string()), " goes on"));
+  return code;
 }
 
 }  // namespace
@@ -648,9 +717,12 @@ int train(const CommandLine& line) {
     print(print_config(setup.config, setup.describe()));
     return 0;
   }
-  TrainingWorker worker(arguments, sources, goes_on);
-  return worker.goes_on ? resume(arguments, origin, worker)
-                        : begin(arguments, worker, std::move(origin.lock));
+  Experiment setup = load_setup_that_fits(sources, launch.membership());
+  ProcessGroup group = launch.join(setup.device);
+  std::optional<SilenceWatch> watch;
+  if (launch.membership().alone()) watch.emplace(launch.step_seconds());
+  if (setup.config.trainer.population > 0) return train_population(arguments, sources, setup, group);
+  return train_one(arguments, sources, std::move(origin), std::move(setup), std::move(group));
 }
 
 }  // namespace wd::cli

@@ -204,6 +204,19 @@ std::string kind_name(const Node& node) {
   return node.quoted ? "text" : kNames[static_cast<std::size_t>(node.kind)];
 }
 
+std::string yaml_of(const Node& node) {
+  if (node.kind == Node::Kind::kNull) return "null";
+  std::vector<std::string> items;
+  for (const Node& item : node.items) items.push_back(yaml_of(item));
+  for (const auto& [key, place, value] : node.entries) items.push_back(concat(key, ": ", yaml_of(value)));
+  if (node.kind == Node::Kind::kList) return concat('[', join(items), ']');
+  if (node.is_map()) return concat('{', join(items), '}');
+  if (!node.quoted) return node.text;
+  std::string text = "'";
+  for (const char c : node.text) text += c == '\'' ? "''" : std::string(1, c);
+  return text + '\'';
+}
+
 std::string shown(const Node& node) { return printable(one_line(node, 0)); }
 
 bool parse_document(std::string_view text, const std::string& source, Problems& problems, Node& out) {

@@ -47,6 +47,9 @@ std::string kind_name(const Node& node);
 // Returns the value as written in the file, on one line and shortened, for messages.
 std::string shown(const Node& node);
 
+// Returns the value as YAML on one line.
+std::string yaml_of(const Node& node);
+
 // Parses one document. Rejects the following, adding a problem with its place: text larger than kMaxBytes,
 // bytes that are not UTF-8 or are control characters, aliases, anchors, tags, merge keys, duplicate keys,
 // keys that are not words, a second document, more than kMaxDepth levels. Empty text gives a null node.

@@ -104,7 +104,11 @@ class Loader {
       if (&layer == &layers_.back() && !sources_.algorithm.empty()) put_algorithm(layer);
       if (have_policies) read_policies(spec_, layer, config_, problems_, places_, switches_);
     }
-    for (const Layer& layer : layers_) read_opponents(layer);
+    for (const Layer& layer : layers_) {
+      read_opponents(layer);
+      if (const Node* const node = layer.tree.find("members")) read_members(*node, "");
+    }
+    check_members();
     problems_.throw_if_any();
     assign_agents(spec_, config_, problems_, places_);
     for (const Switch& one : switches_) leave_behind(one);
@@ -223,7 +227,7 @@ class Loader {
   }
 
   void read_sections(const Layer& layer) {
-    std::vector<std::string> sections = {"name", "source", "policy", "opponents"};
+    std::vector<std::string> sections = {"name", "source", "policy", "opponents", "members"};
     for (const auto& [name, describe] : sections_of(config_)) {
       sections.push_back(name);
       const Node* node = section(layer, name);
@@ -317,6 +321,37 @@ class Loader {
     Reader reader(*node, "opponents", problems_, places_);
     for (PolicySettings& policy : config_.policies) reader(policy.name.c_str(), policy.opponents, "");
     reader.finish();
+  }
+
+  // members: {policy.shared.lr: [1e-3, 3e-4]}, or sections within sections. Nothing: there are none.
+  void read_members(const Node& node, const std::string& path) {
+    if (path.empty() && node.kind == Node::Kind::kNull) config_.members.clear();
+    for (const Node::Entry& entry : node.entries)
+      read_members(entry.value, path.empty() ? entry.key : concat(path, '.', entry.key));
+    if (node.kind == Node::Kind::kScalar || (path.empty() && node.kind == Node::Kind::kList))
+      problems_.add(node.place, concat("members", path.empty() ? "" : ".", path, " = ", shown(node)),
+                    "must be a list with a value for each member");
+    if (node.kind != Node::Kind::kList || path.empty()) return;
+    MemberSetting setting{.path = path};
+    for (const Node& item : node.items) setting.values.push_back(yaml_of(item));
+    std::erase_if(config_.members, [&](const MemberSetting& one) { return one.path == path; });
+    config_.members.push_back(std::move(setting));
+    places_["members." + path] = node.place;
+  }
+
+  // Their values are checked when a member's own configuration is loaded.
+  void check_members() {
+    for (const auto& [path, values] : config_.members) {
+      const int members = config_.trainer.population;
+      const std::string value = concat('[', join(values), ']');
+      const bool known = path.starts_with("policy.") || path.starts_with("env.") || path == "trainer.seed";
+      if (!known)
+        report(problems_, places_, "members." + path, value,
+               "only settings of env and policy and trainer.seed may differ between members");
+      else if (static_cast<int>(values.size()) != members)
+        report(problems_, places_, "members." + path, value,
+               concat("has ", values.size(), " values, and trainer.population is ", members));
+    }
   }
 
   // Suggests the nearest section, or the path of a field that was written without its section: "lr",

@@ -72,6 +72,12 @@ void print_opponents(Printer& out, Config& config, bool with_origins) {
                 [&](Fields& field) { field(policy.name.c_str(), policy.opponents, kOpponentsHelp); });
 }
 
+void print_members(Printer& out, const Config& config) {
+  if (!config.members.empty()) out.heading(0, "members");
+  for (const auto& [path, values] : config.members)
+    out.value(2, "members." + path, {path, "list", concat('[', join(values), ']'), "", "by member"});
+}
+
 // Marks values that are a default of the policy's algorithm.
 void name_defaults(Config& config) {
   for (const PolicySettings& policy : config.policies) {
@@ -95,6 +101,7 @@ void print_all(Printer& out, Config& config, const Describe& environment, bool w
     out.heading(0, "policy");
     for (PolicySettings& policy : config.policies) print_policy(out, policy);
     print_opponents(out, config, with_origins);
+    print_members(out, config);
   }
 }
 

@@ -210,6 +210,9 @@ void TrainerSettings::describe(Fields& field) {
         "length of training in full-length episodes, used if total_steps is 0");
   field("total_steps", total_steps, kSteps, "length of training in environment steps; 0: use num_episodes");
   field("seed", seed, kSeeds, "seed of all random numbers");
+  field("population", population, {0, 1000},
+        "so many trainings in one program, of which member k (from 0) has the seed `seed` + k and the run "
+        "folder RUN/k (docs/populations.md); 0: one training");
   field.choice("device", device, {"auto", "cpu", "cuda"}, "auto: a GPU if there is one, else the CPU");
   field("threads", threads, {0, 1024}, "CPU threads; 0: one per core");
   field("chunk_rows", chunk_rows, {64, 16'777'216},

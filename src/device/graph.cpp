@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/device/gpu.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 
 namespace wd {
@@ -30,13 +31,16 @@ void wait(const c10::Stream& later, const c10::Stream& earlier) {
   event.block(later);
 }
 
+constexpr int kGraph = 0, kBranches = 1;  // kinds, for Lockstep::shared()
+
 }  // namespace
 
-struct Graph::Impl {
+// The captures of a graph, by form: null once the first run has warmed up.
+struct Captures {
   Device device;
   c10::Stream stream;
-  // By form: null once the first run has warmed up.
   std::map<std::vector<int>, std::unique_ptr<Captured>> forms = {};
+  enum class Step { kWarmUp, kCapture, kReplay } step = Step::kWarmUp;
 
   // Runs on the stream of the later capture: libraries allocate a workspace for each stream that they see.
   void warm_up(const std::function<void()>& enqueue) {
@@ -48,43 +52,97 @@ struct Graph::Impl {
     }
     wait(caller, stream);
   }
+  void decide(const std::vector<int>& form) {
+    const auto [found, is_new] = forms.try_emplace(form);
+    step = is_new ? Step::kWarmUp : found->second ? Step::kReplay : Step::kCapture;
+  }
+  void capture(const std::vector<int>& form, const std::function<void()>& enqueue) {
+    const auto earlier = std::ranges::find_if(forms, [](const auto& entry) { return entry.second != nullptr; });
+    forms[form] = gpu().capture(stream, enqueue, earlier == forms.end() ? nullptr : earlier->second.get());
+  }
+};
+
+struct Graph::Impl {
+  std::shared_ptr<Captures> captures;
 };
 
 Graph::Graph(Device device, bool enabled) {
-  if (enabled && device.is_cuda()) impl_ = std::make_unique<Impl>(Impl{device, new_stream(device)});
+  if (!enabled || !device.is_cuda()) return;
+  impl_ = std::make_unique<Impl>();
+  if (Lockstep* const all = Lockstep::current()) {
+    std::shared_ptr<void>& common = all->shared(kGraph, all->next_number(kGraph));
+    if (!common) common = std::make_shared<Captures>(Captures{device, new_stream(device)});
+    impl_->captures = std::static_pointer_cast<Captures>(common);
+  } else {
+    impl_->captures = std::make_shared<Captures>(Captures{device, new_stream(device)});
+  }
 }
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 
+// All active members, at the same time: one capture holds what all of them enqueue.
+static void run_together(Lockstep& all, Captures& captures, const std::function<void()>& enqueue,
+                         std::vector<int> form) {
+  using Step = Captures::Step;
+  form.insert(form.begin(), static_cast<int>(form.size()));  // and who they are, behind it
+  form.insert(form.end(), all.active().begin(), all.active().end());
+  if (!all.meet(form)) return enqueue();
+  const bool leads = all.leads();
+  if (leads) {
+    const auto of_others = [&](const auto& entry) {
+      return !std::equal(all.active().rbegin(), all.active().rend(), entry.first.rbegin()) ||
+             entry.first.size() != all.active().size() + static_cast<std::size_t>(entry.first.front()) + 1;
+    };
+    std::erase_if(captures.forms, of_others);
+    captures.decide(form);
+  }
+  all.meet();
+  if (captures.step == Step::kWarmUp) return captures.warm_up(enqueue);
+  if (captures.step == Step::kCapture) {
+    const auto enqueue_all = [&] {
+      all.meet();
+      enqueue();
+      all.meet();
+    };
+    if (leads) {
+      captures.capture(form, enqueue_all);
+    } else {
+      const c10::StreamGuard guard(captures.stream);
+      enqueue_all();
+    }
+  }
+  if (leads) captures.forms[form]->replay();
+}
+
 void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& form) {
   if (!impl_) return enqueue();
-  const auto found = impl_->forms.find(form);
-  if (found == impl_->forms.end()) {
-    impl_->warm_up(enqueue);
-    impl_->forms[form] = nullptr;
-    return;
-  }
-  if (!found->second) {
-    const auto earlier =
-        std::ranges::find_if(impl_->forms, [](const auto& entry) { return entry.second != nullptr; });
-    found->second = gpu().capture(impl_->stream, enqueue,
-                                  earlier == impl_->forms.end() ? nullptr : earlier->second.get());
-  }
-  found->second->replay();
+  Captures& captures = *impl_->captures;
+  if (Lockstep* const all = Lockstep::current()) return run_together(*all, captures, enqueue, form);
+  captures.decide(form);
+  if (captures.step == Captures::Step::kWarmUp) return captures.warm_up(enqueue);
+  if (captures.step == Captures::Step::kCapture) captures.capture(form, enqueue);
+  captures.forms[form]->replay();
 }
 
 void Graph::reset() {
   if (!impl_) return;
-  for (auto& [form, captured] : impl_->forms) captured.reset();
+  for (auto& [form, captured] : impl_->captures->forms) captured.reset();
 }
 
 struct Branches::Impl {
+  using Streams = std::vector<c10::Stream>;
   Device device;
-  std::vector<c10::Stream> side = {};  // streams of enqueue(1), enqueue(2), ...
+  std::shared_ptr<Streams> side = std::make_shared<Streams>();  // of enqueue(1), enqueue(2), ...
 };
 
 Branches::Branches(Device device) {
-  if (device.is_cuda()) impl_ = std::make_unique<Impl>(Impl{device});
+  if (!device.is_cuda()) return;
+  impl_ = std::make_unique<Impl>(Impl{device});
+  Lockstep* const all = Lockstep::current();
+  if (all == nullptr) return;
+  std::shared_ptr<void>& common = all->shared(kBranches, all->next_number(kBranches));
+  if (!common) common = impl_->side;
+  impl_->side = std::static_pointer_cast<Impl::Streams>(common);
 }
 Branches::~Branches() = default;
 Branches::Branches(Branches&&) noexcept = default;
@@ -94,7 +152,7 @@ void Branches::each(std::size_t count, const std::function<void(std::size_t)>& e
     for (std::size_t k = 0; k < count; ++k) enqueue(k);
     return;
   }
-  std::vector<c10::Stream>& side = impl_->side;
+  Impl::Streams& side = *impl_->side;
   while (side.size() + 1 < count) side.push_back(new_stream(impl_->device));
   const c10::Stream main = current_stream(impl_->device);
   for (std::size_t k = 1; k < count; ++k) wait(side[k - 1], main);

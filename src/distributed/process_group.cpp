@@ -19,6 +19,7 @@
 #include "src/base/thread.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
+#include "src/device/lockstep.h"
 #include "src/distributed/address.h"
 #include "src/distributed/backends.h"
 #include "src/distributed/roll_call.h"
@@ -91,6 +92,7 @@ struct ProcessGroup::Impl {
   // Runs this rank's part of an operation, which may wait for the parts of other ranks.
   template <typename Part>
   auto run(const char* what, Part part) {
+    if (Lockstep* const members = Lockstep::current()) members->communicate();
     const heartbeat::Collective inside;
     const NotStrict among_ranks;
     const Clock::time_point start = Clock::now();

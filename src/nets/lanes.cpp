@@ -9,6 +9,7 @@
 #include "kernels/record.h"
 #include "kernels/reduce.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
@@ -98,7 +99,7 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
   for (const auto& [name, columns, as_output, count, shared_by] : memory_) {
     const std::int64_t own = (rows + shared_by - 1) / shared_by;
     const at::Tensor all =
-        (as_output ? make_output(count * own, columns, floats) : at::empty({count * own, columns}, floats))
+        (as_output ? make_output(count * own, columns, floats) : zeros_together({count * own, columns}, floats))
             .unflatten(0, {count, own});
     lane.rows_.push_back({name, all, all.unbind()});
   }

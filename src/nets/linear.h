@@ -35,5 +35,7 @@ class GpuLinear {
 // GPU.
 using MakeGpuLinear = std::unique_ptr<GpuLinear>(at::Device device, bool tf32);
 extern MakeGpuLinear* make_gpu_linear;
+// Made by that; in a population, products of all members are enqueued together.
+std::unique_ptr<GpuLinear> gpu_linear(at::Device device, bool tf32);
 
 }  // namespace wd

@@ -11,6 +11,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/units.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
@@ -165,14 +166,14 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   for (std::size_t l = 0; l < shape_.hidden.size(); ++l) {
     const std::int64_t width = cuda ? shape_.padded(shape_.hidden[l]) : shape_.hidden[l];
     // Padding stays 0. Rows that are never written hold 0, because NaN times a gradient of 0 would be NaN.
-    memory->hidden.push_back(of_copies(at::zeros({all_rows, width}, halves)));
-    if (with_gradients) memory->hidden_grad.push_back(of_copies(at::zeros({all_rows, width}, halves)));
+    memory->hidden.push_back(of_copies(zeros_together({all_rows, width}, halves)));
+    if (with_gradients) memory->hidden_grad.push_back(of_copies(zeros_together({all_rows, width}, halves)));
     if (!shape_.layer_norm) continue;
-    memory->normalized.push_back(at::zeros({rows, width}, floats));
-    memory->inverse_std.push_back(at::zeros({rows}, floats));
+    memory->normalized.push_back(zeros_together({rows, width}, floats));
+    memory->inverse_std.push_back(zeros_together({rows}, floats));
   }
   if (chains_ && !perceptron_) {
-    memory->signs = at::zeros({rows, shape_.hidden.back() / 8}, floats.dtype(at::kByte));
+    memory->signs = zeros_together({rows, shape_.hidden.back() / 8}, floats.dtype(at::kByte));
     memory->below_signs = at::zeros_like(memory->signs);
   }
   if (with_gradients && shape_.layer_norm && cuda && !shape_.hidden.empty()) {
@@ -181,7 +182,7 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   }
   if (with_gradients && rounded && !shape_.hidden.empty())
     memory->output_grad =
-        of_copies(at::zeros({all_rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves));
+        of_copies(zeros_together({all_rows, cuda ? shape_.padded(shape_.outputs) : shape_.outputs}, halves));
   if (with_gradients && perceptron_)
     memory->sum_parts = at::empty({perceptron().parts(rows), num_parameters()}, floats);
   if (with_gradients && cuda) {
@@ -194,17 +195,17 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     if (with_gradients)
       memory->first = at::empty({(rows + agents_ - 1) / agents_, first_->sums_size()}, floats);
   } else if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
-    memory->first = of_copies(at::zeros({all_rows, first_width}, floats));
+    memory->first = of_copies(zeros_together({all_rows, first_width}, floats));
   const std::int64_t shared_width = cuda ? first_width : shape_.widths()[1];
   if (std::ranges::any_of(shape_.parts, &InputPart::per_replica))
-    memory->units = at::zeros({(rows + agents_ - 1) / agents_, shared_width}, floats);
+    memory->units = zeros_together({(rows + agents_ - 1) / agents_, shared_width}, floats);
   if (std::ranges::any_of(shape_.parts, &InputPart::per_slot)) {
-    memory->slots = at::zeros({agents_, shared_width}, floats);
+    memory->slots = zeros_together({agents_, shared_width}, floats);
     if (cuda && with_gradients)
       memory->slot_parts = at::zeros({std::int64_t{kSlotParts} * agents_, shared_width}, floats);
   }
   if (rounded && reads_observations() && (!cuda || shape_.hidden.empty()))
-    memory->input = at::zeros({rows, shape_.padded(shape_.parts[0].size)}, floats);
+    memory->input = zeros_together({rows, shape_.padded(shape_.parts[0].size)}, floats);
   memory->output = of_copies(make_output(all_rows, shape_.outputs, floats));
   return memory;
 }

@@ -11,7 +11,6 @@
 
 namespace wd {
 
-MakeGpuLinear* make_gpu_linear = nullptr;
 
 namespace {
 
@@ -31,7 +30,7 @@ std::uint16_t* halves_of(const at::Tensor& x) { return static_cast<std::uint16_t
 MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
     : Mlp(std::move(shape), layout, device),
       layout_(layout),
-      linear_(make_gpu_linear(torch_device(device), shape_.precision == kTf32)) {}
+      linear_(gpu_linear(torch_device(device), shape_.precision == kTf32)) {}
 
 std::unique_ptr<Network> MlpGpu::several(int count) const {
   const bool shares = std::ranges::any_of(shape_.parts, &InputPart::is_shared);

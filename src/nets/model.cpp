@@ -6,6 +6,7 @@
 #include "kernels/polyak.h"
 #include "kernels/record.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
@@ -30,10 +31,10 @@ Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Prec
   begin_.push_back(size);
   size += room_of(numbers);
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device));
-  parameters_ = at::zeros({size}, floats);
-  if (precision == kBf16) shadow_ = at::zeros({size}, floats.dtype(at::kBFloat16));
+  parameters_ = zeros_together({size}, floats);
+  if (precision == kBf16) shadow_ = zeros_together({size}, floats.dtype(at::kBFloat16));
   if (with_gradients) {
-    all_reduce_buffer_ = at::zeros({size + kMaxSums + 1}, floats);
+    all_reduce_buffer_ = zeros_together({size + kMaxSums + 1}, floats);
     gradients_ = all_reduce_buffer_.narrow(0, 0, size);
   }
   for (std::size_t k = 0; k < networks_.size(); ++k)

@@ -7,6 +7,7 @@
 
 #include "src/base/join.h"
 #include "src/config/heads.h"
+#include "src/device/lockstep.h"
 #include "src/nets/entities.h"
 #include "src/nets/mixer.h"
 #include "src/nets/mlp.h"
@@ -190,7 +191,7 @@ at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::Tensor
   constexpr std::int64_t kFloats = 4;  // in 16 bytes
   const bool pads = !options.device().is_cpu() && columns > 1;
   const std::int64_t width = pads ? (columns + kFloats - 1) / kFloats * kFloats : columns;
-  return at::zeros({rows, width}, options).narrow(1, 0, columns);
+  return zeros_together({rows, width}, options).narrow(1, 0, columns);
 }
 
 }  // namespace wd

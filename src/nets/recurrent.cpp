@@ -12,6 +12,7 @@
 #include "kernels/hidden_gradient.h"
 #include "kernels/matmul.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
 #include "wd/detail/blocks.h"
@@ -98,7 +99,7 @@ RecurrentNetwork::RecurrentNetwork(const RecurrentSettings& settings, std::uniqu
   begin_[kBehind + 1] = begin_[kBehind] + behind_->num_parameters();
   if (!shape_.has_products()) return;
   transposed_ = at::empty({H, gates}, at::TensorOptions().device(torch_device(device)));
-  if (device.is_cuda()) linear_ = make_gpu_linear(torch_device(device), tf32);
+  if (device.is_cuda()) linear_ = gpu_linear(torch_device(device), tf32);
 }
 
 Layer RecurrentNetwork::cell_in(const at::Tensor& flat) const {
@@ -190,7 +191,7 @@ std::unique_ptr<Network::Workspace> RecurrentNetwork::make_workspace(std::int64_
   memory->behind = behind_->make_workspace(rows, with_gradients);
   memory->output = memory->behind->output;
   const auto columns = [&](std::int64_t n) {
-    return at::zeros({rows, n}, at::TensorOptions().device(torch_device(device_)));
+    return zeros_together({rows, n}, at::TensorOptions().device(torch_device(device_)));
   };
   const std::int64_t H = shape_.width, gates = shape_.gates() * H;
   memory->h = columns(H);

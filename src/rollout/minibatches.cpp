@@ -8,6 +8,7 @@
 #include "kernels/gather.h"
 #include "kernels/sequences.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/who_plays.h"
 #include "wd/error.h"
@@ -54,7 +55,7 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
     shape.erase(shape.begin());
     if (wait_ >= 0) shape[1] = 1;
     shape[0] = field.of_sequence ? max_units : max_units * length_;
-    field.in(gathered_) = at::empty(shape, tensor.options());
+    field.in(gathered_) = zeros_together(shape, tensor.options());
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/transitions.h"
 #include "src/device/device.h"
+#include "src/device/lockstep.h"
 #include "src/device/tensor_device.h"
 #include "src/rollout/outcomes.h"
 #include "src/rollout/who_plays.h"
@@ -107,7 +108,7 @@ Trajectory::Trajectory(RolloutShape shape)
       }
       std::vector<std::int64_t> shape = {field.last_row ? T + 1 : T, E};
       shape.insert(shape.end(), form->shape.begin(), form->shape.end());
-      field.of(policy) = at::zeros(shape, place.dtype(form->type));
+      field.of(policy) = zeros_together(shape, place.dtype(form->type));
     }
   }
 }

@@ -2,7 +2,7 @@
 // small replicas per block.
 #pragma once
 
-#include "wd/detail/launch.cuh"
+#include "wd/detail/kernel_launch.cuh"
 #include "wd/detail/layout.h"
 #include "wd/detail/packing.h"
 #include "wd/detail/row_packs.h"
@@ -204,11 +204,10 @@ __device__ void write_rows(const StepView& view, int replica, const std::byte* r
 // kStaged: the replica's state is in shared memory while it steps. The compiler has to know, so that it takes
 // loads from shared memory in place of loads from anywhere, whose addresses have twice the bits.
 template <typename Env, int kTile, bool kStaged>
-__global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTile == 0 ? 1 : kPackedBlocks)
-    step_kernel(__grid_constant__ const typename Env::Params params,
-                __grid_constant__ const StateSlots<typename Env::State> slots,
-                __grid_constant__ const StepView view, const ReplicaShape shape,
-                const std::uint32_t scratch_bytes, const std::uint32_t row_bytes) {
+__device__ __forceinline__ void step_replicas(const typename Env::Params& params,
+                                              const StateSlots<typename Env::State>& slots,
+                                              const StepView& view, const ReplicaShape& shape,
+                                              std::uint32_t scratch_bytes, std::uint32_t row_bytes) {
   WD_SHARED(float[32], partial);
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
   const int replica = blockIdx.x * kPacked<kTile> + lane;
@@ -271,12 +270,10 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   const bool staged = fits_in_shared(wanted, static_cast<std::size_t>(limit));
   if (!staged && view.scratch == nullptr)
     throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
-  const auto kernel = staged ? step_kernel<Env, kTile, true> : step_kernel<Env, kTile, false>;
-  if (staged && wanted > kUnasked) {
-    check_cuda(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)),
-        "cudaFuncSetAttribute");
-  }
+  constexpr int kThreads = kTile == 0 ? kMaxThreads : kPackedThreads, kBlocks = kTile == 0 ? 1 : kPackedBlocks;
+  const auto kernel = staged ? cuda::kernel_of<step_replicas<Env, kTile, true>, kThreads, kBlocks>()
+                             : cuda::kernel_of<step_replicas<Env, kTile, false>, kThreads, kBlocks>();
+  if (staged) cuda::ask_for_shared("environment step", kernel, wanted);
   cuda::launch(kernel,
                {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream, staged ? wanted : 0},
                params, slots_of<Env>(layout), view, shape_of(layout), layout.scratch_bytes,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "wd/detail/launch.cuh"
+#include "wd/detail/kernel_launch.cuh"
 #include "wd/error.h"
 
 namespace wd::cuda {
@@ -21,11 +21,8 @@ inline void check_launch(const char* kernel) {
            cudaGetErrorString(error));
 }
 
-// Arguments stay in constant memory: __grid_constant__ keeps arrays that are indexed at run time out of local
-// memory.
 template <auto kBody, typename Args>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
-    for_each_kernel(__grid_constant__ const Args args, const std::int64_t n) {
+__device__ __forceinline__ void run_item(const Args& args, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < n) kBody(args, i);
 }
@@ -36,7 +33,8 @@ void for_each(void* stream, const char* name, std::int64_t n, const Args& args) 
   if (n == 0) return;
   const std::int64_t blocks = (n + kThreads - 1) / kThreads;
   WD_CHECK(n > 0 && blocks <= 0x7fffffff, "CUDA kernel ", name, ": ", n, " items");
-  launch(for_each_kernel<kBody, Args>, {static_cast<unsigned>(blocks), kThreads, stream}, args, n);
+  launch(kernel_of<run_item<kBody, Args>, kThreads, kBlocksPerMultiprocessor>(),
+         {static_cast<unsigned>(blocks), kThreads, stream}, args, n);
   check_launch(name);
 }
 

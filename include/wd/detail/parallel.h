@@ -25,6 +25,15 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
+// While it lives, all loops of this thread run on it alone, and other threads may start loops.
+class LoopsAlone {
+ public:
+  LoopsAlone();
+  ~LoopsAlone();
+  LoopsAlone(const LoopsAlone&) = delete;
+  LoopsAlone& operator=(const LoopsAlone&) = delete;
+};
+
 // Number of threads that work on a loop, including the caller: all that this process may use, unless set.
 // num_threads() and set_num_threads() leave torch and MKL with one thread in each of ours. Do not call
 // set_num_threads() inside a loop.

@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __grid_constant__
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 // Bytes may be copied as words of any of these types.
