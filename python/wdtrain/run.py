@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -235,9 +236,72 @@ def _row(line, last):
     return {name: numpy.nan if value is None else value for name, value in row.items()}
 
 
-def runs(folder: str | os.PathLike[str] = "runs") -> list[Run]:
+def flat(settings, prefix=""):
+    """("trainer.seed", 1), ..."""
+    for name, value in settings.items():
+        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+
+
+class Runs(list[Run]):
+    """Runs, and what they have in common: a table, and curves."""
+
+    def table(self) -> Any:
+        """A pandas DataFrame, one row per run: what it is, the settings in which runs differ, and what came of it."""
+        frame = need("pandas").DataFrame([{"folder": str(run.folder), "env": run.summary.get("env"), "status": run.status} for run in self])
+        settings = need("pandas").DataFrame([dict(flat(run.config)) for run in self])
+        for name in [name for name in settings if not name.startswith("saving.") and name not in ("name", "env")]:
+            if settings[name].map(repr).nunique() > 1:
+                frame[name] = settings[name]
+        for name, value in (("steps", lambda run: run.summary.get("env_steps")), ("seconds", lambda run: run.summary.get("wall_s")),
+                            ("last_return", lambda run: next(iter(run.summary.get("mean_return", {}).values()), None)), ("best", _best)):
+            frame[name] = [value(run) for run in self]
+        return frame
+
+    def plot(self, by: str | None = None, metric: str | None = None, statistic: str = "mean", ax: Any = None) -> Any:
+        """Draws a metric over steps: the recent return of the first policy, unless another is named. Returns the axes.
+
+        by: a setting, of whose values each has a curve: "policy.shared.lr". Without it, all runs are one group.
+        statistic: "mean" with a band of one standard deviation, or "iqm", the mean of the middle half, with a band around that half.
+        """
+        pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
+        if statistic not in ("mean", "iqm"):
+            raise UsageError(f"statistic={statistic!r}: must be 'mean' or 'iqm'")
+        groups: dict[str, list[Any]] = {}
+        for run in self:
+            settings, rows = dict(flat(run.config)), run.metrics()
+            if by is not None and by not in settings:
+                raise UsageError(f"{run.folder}: has no setting {by!r}; those of this run are in run.config")
+            name = metric or next((name for name in rows if name.endswith("/recent_return")), "recent_return")
+            if name not in rows:
+                raise RunError(f"{run.folder}: no metric {name!r}; there are: {', '.join(rows)}")
+            groups.setdefault("all runs" if by is None else str(settings[by]), []).append(rows[["env_steps", name]].dropna().to_numpy())
+        ax = ax or pyplot.figure().add_subplot()
+        for value, curves in groups.items():
+            steps = numpy.unique(numpy.concatenate([curve[:, 0] for curve in curves]))
+            # A curve ends where its run has ended: nothing is known beyond.
+            each = numpy.sort([numpy.interp(steps, *curve.T, left=numpy.nan, right=numpy.nan) for curve in curves], axis=0)
+            quarter = len(each) // 4 if statistic == "iqm" else 0
+            middle = each[quarter : len(each) - quarter]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # no run has this step
+                mean, deviation = numpy.nanmean(middle, axis=0), numpy.nanstd(each, axis=0)
+            low, high = (middle[0], middle[-1]) if statistic == "iqm" else (mean - deviation, mean + deviation)
+            line = ax.plot(steps, mean, label=value if by is None else f"{by}={value}")[0]
+            ax.fill_between(steps, low, high, alpha=0.2, color=line.get_color())
+        ax.set(xlabel="env_steps", ylabel=metric or "recent_return")
+        ax.legend()
+        return ax
+
+
+def _best(run):
+    """The return of the checkpoint that is the best."""
+    with contextlib.suppress(OSError):
+        return json.loads(files.read(run.folder / "checkpoints" / "best", "manifest.json")).get("checkpoint", {}).get("best_return")
+
+
+def runs(folder: str | os.PathLike[str] = "runs") -> Runs:
     """All runs below a folder, in the order of their paths."""
-    found = []
+    found = Runs()
     for path, folders, files in os.walk(folder):
         folders.sort()
         if "summary.json" in files:

@@ -52,11 +52,6 @@ bool is_free(const std::string& path, const Settings& settings) {
   return path.starts_with(kAutoscale) || is_any(kFree, path);
 }
 
-// Whether the parts of a name are consecutive parts of the path.
-bool is_part(const std::string& name, const std::string& path) {
-  return concat(".", path, ".").find(concat(".", name, ".")) != std::string::npos;
-}
-
 // "lr" for policy.shared.lr, unless another of these settings ends in the same word, and "play.every".
 std::string short_name(const std::string& path, const std::vector<SettingValues>& all) {
   constexpr std::array<std::string_view, 3> kKnown{"env.", "trainer.", "policy."};
@@ -127,6 +122,10 @@ void label_groups(std::span<const RunRecord> records, const Grouping& grouping,
 }
 
 }  // namespace
+
+bool is_part(const std::string& name, const std::string& path) {
+  return concat(".", path, ".").find(concat(".", name, ".")) != std::string::npos;
+}
 
 Grouping::Grouping(const std::vector<std::string>& names, std::span<const RunRecord> records)
     : names_(names) {

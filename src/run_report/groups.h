@@ -7,6 +7,10 @@
 
 namespace wd::run_report {
 
+// Whether the parts of a name are consecutive parts of the path: "lr", "shared.lr" and "policy.shared" of
+// policy.shared.lr.
+bool is_part(const std::string& name, const std::string& path);
+
 struct RunGroup {
   std::string label;              // "lr=0.001"
   std::vector<std::size_t> runs;  // indices, in the order given
