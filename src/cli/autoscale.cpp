@@ -7,6 +7,7 @@
 #include "src/autoscale/learning.h"
 #include "src/autoscale/probe.h"
 #include "src/base/atomic_file.h"
+#include "src/base/files.h"
 #include "src/base/log.h"
 #include "src/cli/output.h"
 #include "src/report/format.h"
@@ -19,6 +20,7 @@ namespace {
 // The launcher's report, passed to its workers.
 constexpr const char* kReportVariable = "WD_AUTOSCALE_REPORT";
 constexpr const char* kRefresh = "refresh";
+constexpr const char* kFile = "autoscale.json";  // of a run
 
 std::string chosen_text(const Autoscaled& done, const Config& config) {
   const scaling::SearchResult& result = done.result;
@@ -53,6 +55,17 @@ void AutoscaleArguments::add_to(Arguments& arguments) {
 void AutoscaleArguments::read() const {
   if (!how_.empty() && how_ != kRefresh)
     throw UsageError("--auto_scale=" + how_ + ": must be alone, or =refresh");
+}
+
+void AutoscaleArguments::repeat(const std::filesystem::path& run_folder, LaunchArguments& launch,
+                                ConfigSources& sources) {
+  const Experiment setup = load_environment(sources);
+  if (launch.membership().alone()) launch.use_all_gpus(setup.config.trainer.device);
+  const std::optional<std::string> report = read_whole(run_folder / kFile);
+  if (!report) return;
+  const Autoscaled done =
+      scaling::autoscaled(scaling::parse_report(*report), setup.config, setup.environment->spec());
+  sources.overrides.insert(sources.overrides.end(), done.settings.begin(), done.settings.end());
 }
 
 void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources, bool quiet) {
@@ -95,7 +108,7 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
 }
 
 void AutoscaleArguments::write_file(const std::filesystem::path& run_folder) const {
-  if (!json_.empty()) write_file_atomically(run_folder / "autoscale.json", json_, Durability::kReplace);
+  if (!json_.empty()) write_file_atomically(run_folder / kFile, json_, Durability::kReplace);
 }
 
 }  // namespace wd::cli

@@ -24,6 +24,8 @@ class AutoscaleArguments {
   // whose launcher has searched, reads that result instead. In the process of a probe, does not return.
   // Throws UsageError in a worker that another launcher has started.
   void choose(LaunchArguments& launch, ConfigSources& sources, bool quiet);
+  // For a run that goes on: takes what an earlier search chose for it, if there was one.
+  void repeat(const std::filesystem::path& run_folder, LaunchArguments& launch, ConfigSources& sources);
   // Writes autoscale.json to the run's folder.
   void write_file(const std::filesystem::path& run_folder) const;
 

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
 #include "src/autoscale/memory_needed.h"
+#include "src/autoscale/probe.h"
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/join.h"
@@ -33,6 +35,7 @@
 #include "src/recorded/digest.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
+#include "src/run/folder.h"
 #include "src/run/lock.h"
 #include "src/run/run.h"
 #include "src/run/start.h"
@@ -147,6 +150,7 @@ std::vector<std::string> recorded_command() {
 struct TrainingWorker {
   Experiment setup;
   ProcessGroup group;
+  bool goes_on;        // as rank 0 has found
   std::string memory;  // needed, and available before anything was allocated
   std::string config;  // effective configuration, as in config.yaml
   std::unique_ptr<Trainer> trainer;
@@ -154,10 +158,11 @@ struct TrainingWorker {
   std::unique_ptr<Run> run;      // rank 0 only
   std::unique_ptr<Checkpoints> checkpoints;
 
-  // goes_on: rank 0 has chosen a checkpoint, whose configuration replaces that of the other ranks.
-  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool goes_on = false)
+  // found: on rank 0, whether it has chosen a checkpoint, whose configuration replaces that of the other ranks.
+  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool found)
       : setup(load_setup_that_fits(sources, arguments.launch.membership())),
         group(arguments.launch.join(setup.device)),
+        goes_on(group.broadcast(found ? "goes on" : "") == "goes on"),
         memory(scaling::memory_line(job_of(setup, arguments.launch.membership()))) {
     if (goes_on) take_choice(sources);
     config = print_config(setup.config, setup.describe(), false);
@@ -172,8 +177,10 @@ struct TrainingWorker {
   }
   // All ranks. The device and the number of threads stay.
   void take_choice(ConfigSources sources) {
-    sources.file = group.broadcast(std::filesystem::absolute(sources.file).string());
-    sources.checkpoint = group.broadcast(std::filesystem::absolute(sources.checkpoint).string());
+    if (!sources.file.empty()) sources.file = std::filesystem::absolute(sources.file).string();
+    sources.file = group.broadcast(sources.file);
+    if (group.leads()) sources.checkpoint = std::filesystem::absolute(sources.checkpoint);
+    sources.checkpoint = group.broadcast(sources.checkpoint.string());
     if (group.leads()) return;
     Experiment chosen = load_environment(sources);
     chosen.device = setup.device;
@@ -330,8 +337,8 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   return end.reason == "signal" ? 128 + end.signal : 0;
 }
 
-int begin(const TrainArguments& arguments, const ConfigSources& sources) {
-  TrainingWorker worker(arguments, sources);
+// left: the lock of the folder that a killed start left, or null.
+int begin(const TrainArguments& arguments, TrainingWorker& worker, std::shared_ptr<run::Lock> left) {
   if (!arguments.warm_start.empty()) {
     if (worker.group.leads())
       warm_start(parse_warm_starts(arguments.warm_start, ""), worker.setup.config,
@@ -341,6 +348,9 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   RunOptions options = run_options(worker.setup, arguments.quiet);
   if (const std::string& folder = arguments.launch.membership().restart_dir; !folder.empty()) {
     options.run_dir = folder;  // of a start that failed before its first checkpoint
+    options.resume = RunOffsets{};
+  } else if (left) {
+    options.lock = std::move(left);
     options.resume = RunOffsets{};
   }
   worker.open(options);
@@ -445,6 +455,24 @@ struct Origin {
     if (locks) lock = std::make_shared<run::Lock>(run);
     checkpoint = find_checkpoint(argument, run, allow_drift);
   }
+  // The same for --resume auto. Without a checkpoint, a new run begins, in what a killed start left if it is
+  // locked. The process before, which was asked to end, may still be writing its last checkpoint.
+  void choose_or_begin(const std::filesystem::path& folder, bool locks, bool allow_drift) {
+    constexpr std::chrono::seconds kPatience(30);
+    const auto trained = [&] { return !list_checkpoints(folder / "checkpoints").empty(); };
+    const run::LockView view = run::look_at_lock(folder);
+    if (view.host.empty() && !trained()) return;
+    if (locks && view.state == run::LockState::kHeld)
+      logging::info(concat("run folder ", folder.string(), " is in use by process ", view.process, " on ",
+                           view.host, ": waiting up to ", kPatience.count(), " s for it to end"));
+    if (locks) lock = std::make_shared<run::Lock>(folder, kPatience);
+    if (trained()) {
+      run = find_run(folder.string(), "", "");
+      checkpoint = find_checkpoint("", run, allow_drift);
+    } else if (!run::is_left_by_start(folder)) {
+      lock.reset();  // as any other folder that holds something, it is refused
+    }
+  }
   // Of the checkpoint; on ranks that do not choose, one of the run, until rank 0 says which it is.
   std::filesystem::path folder() const {
     return checkpoint ? checkpoint->folder : list_checkpoints(run / "checkpoints").front();
@@ -484,8 +512,7 @@ void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const run
   worker.checkpoints->continue_from(checkpoint);
 }
 
-int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources& sources) {
-  TrainingWorker worker(arguments, sources, true);
+int resume(const TrainArguments& arguments, Origin& origin, TrainingWorker& worker) {
   const Config& config = worker.setup.config;
   const std::optional<Checkpoint>& checkpoint = origin.checkpoint;
   // A restart continues with settings that were accepted at the start.
@@ -520,6 +547,31 @@ int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources&
   return run_training(arguments, worker);
 }
 
+// What --run_dir says; empty: it is not given.
+std::string given_run_dir(const ConfigSources& sources) {
+  std::string run_dir;
+  for (const Override& one : sources.overrides)
+    if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
+  for (std::size_t at = 0; (at = run_dir.find("''", at)) != std::string::npos; ++at) run_dir.erase(at, 1);
+  return run_dir;
+}
+
+// --resume auto. The command has the whole configuration, and resume() compares it with the checkpoint's.
+Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
+  Origin origin;
+  std::filesystem::path folder = given_run_dir(sources);
+  if (folder.empty()) folder = load_environment(sources).config.saving.run_dir;
+  if (folder.empty())
+    throw UsageError("--resume auto goes on with the run of --run_dir or begins it: give --run_dir FOLDER");
+  if (std::getenv(scaling::kProbeVariable) != nullptr) return origin;  // its parent has the lock
+  if (arguments.launch.leads())
+    origin.choose_or_begin(folder, !arguments.print_only, arguments.allow_drift);
+  else if (!list_checkpoints(folder / "checkpoints").empty())
+    origin.run = folder;
+  if (origin.checkpoint) sources.checkpoint = origin.folder();
+  return origin;
+}
+
 // Finds the run that goes on, if one does, and lets `sources` be its configuration. Rank 0 chooses the
 // checkpoint; the others begin with the run's own configuration until they learn which one it is.
 Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
@@ -533,12 +585,10 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
     sources.checkpoint = origin.folder();
     return origin;
   }
+  if (arguments.resumes_or_begins()) return find_own_run(arguments, sources);
   if (!arguments.resume) return origin;
-  std::string run_dir;
-  std::erase_if(sources.overrides, [&](const Override& one) {
-    if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
-    return one.option == "--run_dir";
-  });
+  const std::string run_dir = given_run_dir(sources);
+  std::erase_if(sources.overrides, [](const Override& one) { return one.option == "--run_dir"; });
   origin.argument = arguments.resume_from;
   origin.run = find_run(origin.argument, run_dir, std::filesystem::path("runs") / folder_name(sources.env));
   if (arguments.launch.leads()) origin.choose(!arguments.print_only, arguments.allow_drift);
@@ -558,12 +608,14 @@ int train(const CommandLine& line) {
   LaunchArguments& launch = arguments.launch;
   if (arguments.quiet) logging::quiet();
   if (!arguments.fault.empty()) static_cast<void>(parse_fault(arguments.fault));
-  ConfigSources sources = arguments.config.sources(!arguments.resume);
+  ConfigSources sources = arguments.config.sources(!arguments.resume || arguments.resumes_or_begins());
   launch.add_overrides(sources.overrides);
 
   Origin origin = find_origin(arguments, sources);
   const bool goes_on = !origin.run.empty();
-  if (arguments.autoscale.asked() && !goes_on) {
+  if (arguments.autoscale.asked() && goes_on) {
+    if (launch.membership().restart_dir.empty()) arguments.autoscale.repeat(origin.run, launch, sources);
+  } else if (arguments.autoscale.asked()) {
     try {
       arguments.autoscale.choose(launch, sources, arguments.quiet);
     } catch (const scaling::Interrupted& interrupted) {
@@ -585,7 +637,9 @@ int train(const CommandLine& line) {
     print(print_config(setup.config, setup.describe()));
     return 0;
   }
-  return goes_on ? resume(arguments, origin, sources) : begin(arguments, sources);
+  TrainingWorker worker(arguments, sources, goes_on);
+  return worker.goes_on ? resume(arguments, origin, worker)
+                        : begin(arguments, worker, std::move(origin.lock));
 }
 
 }  // namespace wd::cli

@@ -58,7 +58,7 @@ bool TrainArguments::parse(const CommandLine& line) {
   arguments.optional_value(
       "--resume", resume_from, resume, "RUN|CHECKPOINT",
       "continue a run from its newest checkpoint or from the given one; without a value: the run that "
-      "wrote a checkpoint last");
+      "wrote a checkpoint last; auto: the run of --run_dir, which begins if there is none");
   arguments.flag("--allow_drift", allow_drift,
                  "with --resume: allow settings that differ from those of the checkpoint");
   arguments.repeatable(
@@ -83,12 +83,13 @@ bool TrainArguments::parse(const CommandLine& line) {
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
+  const bool only_resumes = resume && !resumes_or_begins();
   const std::pair<bool, const char*> mistakes[] = {
-      {resume && !config.file.empty(),
+      {only_resumes && !config.file.empty(),
        "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
        "--set"},
-      {resume && !warm_start.empty(), "--resume and --warm_start exclude each other"},
-      {resume && autoscale.asked(),
+      {only_resumes && !warm_start.empty(), "--resume and --warm_start exclude each other"},
+      {only_resumes && autoscale.asked(),
        "--resume and --auto_scale exclude each other: a run goes on with its own replicas"},
       {print_only && autoscale.asked(),
        "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "

@@ -22,6 +22,9 @@ struct TrainArguments {
   std::vector<std::string> warm_start;
   bool profiles = false;
 
+  // --resume auto: the run of --run_dir goes on, or begins if there is none.
+  bool resumes_or_begins() const { return resume && resume_from == "auto"; }
+
   // Returns false if the help text was asked for. Throws UsageError.
   bool parse(const CommandLine& line);
 };

@@ -9,6 +9,7 @@
 #include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/run/lock.h"
+#include "wd/checkpoint.h"
 #include "wd/error.h"
 
 namespace wd::run {
@@ -93,6 +94,14 @@ fs::path make_folder(const RunOptions& options) {
     throw UsageError(
         concat("the run's folder cannot be written: ", error.what(), ": name another with --run_dir"));
   }
+}
+
+bool is_left_by_start(const fs::path& folder) {
+  std::error_code missing;
+  const bool has_rows = fs::file_size(folder / "metrics.jsonl", missing) > 0 && !missing;
+  const bool has_weights = !fs::is_empty(folder / "weights", missing) && !missing;
+  return !look_at_lock(folder).host.empty() && !has_rows && !has_weights &&
+         list_checkpoints(folder / "checkpoints").empty();
 }
 
 }  // namespace wd::run

@@ -9,4 +9,7 @@ namespace wd::run {
 // to verify permission and room. Throws UsageError that says what is wrong and how to continue.
 std::filesystem::path make_folder(const RunOptions& options);
 
+// Returns true if a start left the folder that was killed before its first checkpoint: nothing was trained.
+bool is_left_by_start(const std::filesystem::path& folder);
+
 }  // namespace wd::run

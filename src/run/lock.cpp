@@ -27,13 +27,12 @@ std::string read_line(int descriptor) {
   return line.substr(0, line.find('\n'));
 }
 
-// Tries again for 0.1 s while the lock is held. Returns false, with errno, if that fails.
-bool lock_exclusively(int descriptor) {
-  constexpr int kAttempts = 21;
+// Tries again while the lock is held, for as long as `patience`. Returns false, with errno, if that fails.
+bool lock_exclusively(int descriptor, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kPause(5);
-  for (int attempt = 1;; ++attempt) {
+  for (std::chrono::milliseconds waited(0);; waited += kPause) {
     if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EWOULDBLOCK || attempt == kAttempts) return false;
+    if (errno != EWOULDBLOCK || waited >= patience) return false;
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -55,11 +54,11 @@ LockView look_at_lock(const std::filesystem::path& folder) {
   return view;
 }
 
-Lock::Lock(const std::filesystem::path& folder)
+Lock::Lock(const std::filesystem::path& folder, std::chrono::milliseconds patience)
     : path_(folder / kLockName),
       descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (!descriptor_) throw_file_error(path_, "open it for writing");
-  if (!lock_exclusively(descriptor_.get())) {
+  if (!lock_exclusively(descriptor_.get(), patience)) {
     if (errno != EWOULDBLOCK) throw_file_error(path_, "lock it");
     const std::string who = read_line(descriptor_.get());
     throw UsageError(concat("run folder ", folder.string(), " is in use by ",

@@ -1,6 +1,7 @@
 // lock.h: allows one process per run folder.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -27,9 +28,10 @@ LockView look_at_lock(const std::filesystem::path& folder);
 // releases the lock of a dead holder.
 class Lock {
  public:
-  // Throws UsageError that names the holder if there is one for longer than 0.1 s. look_at_lock() shares the
-  // lock for less than that.
-  explicit Lock(const std::filesystem::path& folder);
+  // look_at_lock() shares the lock for less than this.
+  static constexpr std::chrono::milliseconds kPatience{100};
+  // Throws UsageError that names the holder if there is one for longer than `patience`.
+  explicit Lock(const std::filesystem::path& folder, std::chrono::milliseconds patience = kPatience);
 
   // Returns true if the folder's .lock is still the file that is locked: it may have been removed, or moved
   // away with its folder.
