@@ -247,15 +247,14 @@ class Runs(list[Run]):
 
     def table(self) -> Any:
         """A pandas DataFrame, one row per run: what it is, the settings in which runs differ, and what came of it."""
-        frame = need("pandas").DataFrame([{"folder": str(run.folder), "env": run.summary.get("env"), "status": run.status} for run in self])
-        settings = need("pandas").DataFrame([dict(flat(run.config)) for run in self])
-        for name in [name for name in settings if not name.startswith("saving.") and name not in ("name", "env")]:
-            if settings[name].map(repr).nunique() > 1:
-                frame[name] = settings[name]
-        for name, value in (("steps", lambda run: run.summary.get("env_steps")), ("seconds", lambda run: run.summary.get("wall_s")),
-                            ("last_return", lambda run: next(iter(run.summary.get("mean_return", {}).values()), None)), ("best", _best)):
-            frame[name] = [value(run) for run in self]
-        return frame
+        pandas = need("pandas")
+        settings = pandas.DataFrame([{name: value for name, value in flat(run.config) if name != "name" and not name.startswith("saving.")} for run in self])
+        differ = [name for name in settings if settings[name].map(repr).nunique() > 1]
+        known = pandas.DataFrame([{
+            "folder": str(run.folder), "env": run.summary.get("env"), "status": run.status,
+            "steps": run.summary.get("env_steps"), "seconds": run.summary.get("wall_s"),
+            "last_return": next(iter(run.summary.get("mean_return", {}).values()), None), "best": _best(run)} for run in self])
+        return pandas.concat([known.iloc[:, :3], settings[differ], known.iloc[:, 3:]], axis=1)
 
     def plot(self, by: str | None = None, metric: str | None = None, statistic: str = "mean", ax: Any = None) -> Any:
         """Draws a metric over steps: the recent return of the first policy, unless another is named. Returns the axes.
@@ -263,31 +262,26 @@ class Runs(list[Run]):
         by: a setting, of whose values each has a curve: "policy.shared.lr". Without it, all runs are one group.
         statistic: "mean" with a band of one standard deviation, or "iqm", the mean of the middle half, with a band around that half.
         """
-        pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
         if statistic not in ("mean", "iqm"):
             raise UsageError(f"statistic={statistic!r}: must be 'mean' or 'iqm'")
-        groups: dict[str, list[Any]] = {}
+        ax, groups = ax or need("matplotlib.pyplot", "matplotlib").pyplot.figure().add_subplot(), {}
         for run in self:
             settings, rows = dict(flat(run.config)), run.metrics()
-            if by is not None and by not in settings:
-                raise UsageError(f"{run.folder}: has no setting {by!r}; those of this run are in run.config")
             name = metric or next((name for name in rows if name.endswith("/recent_return")), "recent_return")
-            if name not in rows:
-                raise RunError(f"{run.folder}: no metric {name!r}; there are: {', '.join(rows)}")
-            groups.setdefault("all runs" if by is None else str(settings[by]), []).append(rows[["env_steps", name]].dropna().to_numpy())
-        ax = ax or pyplot.figure().add_subplot()
-        for value, curves in groups.items():
+            for kind, word, known in (("setting", by, settings), ("metric", name, rows)):
+                if word is not None and word not in known:
+                    raise UsageError(f"{run.folder}: has no {kind} {word!r}; there are: {', '.join(known)}")
+            if len(curve := rows[["env_steps", name]].dropna().to_numpy()):
+                groups.setdefault(f"{by}={settings[by]}" if by else "all runs", []).append(curve)
+        for label, curves in groups.items():
+            # From the last beginning to the first end: beyond, a mean would be that of fewer runs.
             steps = numpy.unique(numpy.concatenate([curve[:, 0] for curve in curves]))
-            # A curve ends where its run has ended: nothing is known beyond.
-            each = numpy.sort([numpy.interp(steps, *curve.T, left=numpy.nan, right=numpy.nan) for curve in curves], axis=0)
-            quarter = len(each) // 4 if statistic == "iqm" else 0
-            middle = each[quarter : len(each) - quarter]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # no run has this step
-                mean, deviation = numpy.nanmean(middle, axis=0), numpy.nanstd(each, axis=0)
-            low, high = (middle[0], middle[-1]) if statistic == "iqm" else (mean - deviation, mean + deviation)
-            line = ax.plot(steps, mean, label=value if by is None else f"{by}={value}")[0]
-            ax.fill_between(steps, low, high, alpha=0.2, color=line.get_color())
+            steps = steps[(steps >= max(curve[0, 0] for curve in curves)) & (steps <= min(curve[-1, 0] for curve in curves))]
+            each = numpy.sort([numpy.interp(steps, *curve.T) for curve in curves], axis=0)
+            middle = each[len(each) // 4 : len(each) - len(each) // 4] if statistic == "iqm" else each
+            mean, spread = middle.mean(axis=0), each.std(axis=0)
+            line = ax.plot(steps, mean, label=label)[0]
+            ax.fill_between(steps, *((middle[0], middle[-1]) if statistic == "iqm" else (mean - spread, mean + spread)), alpha=0.2, color=line.get_color())
         ax.set(xlabel="env_steps", ylabel=metric or "recent_return")
         ax.legend()
         return ax
@@ -296,7 +290,7 @@ class Runs(list[Run]):
 def _best(run):
     """The return of the checkpoint that is the best."""
     with contextlib.suppress(OSError):
-        return json.loads(files.read(run.folder / "checkpoints" / "best", "manifest.json")).get("checkpoint", {}).get("best_return")
+        return files.read_object(run.folder / "checkpoints" / "best", "manifest.json").get("checkpoint", {}).get("best_return")
 
 
 def runs(folder: str | os.PathLike[str] = "runs") -> Runs:

@@ -78,8 +78,8 @@ class _Axis:
         except (KeyError, TypeError, ValueError, OverflowError):
             fits = False
         if not fits or not self.low < self.high or given.keys() - {"low", "high", "log", "scale"}:
-            raise UsageError(f"settings: {name}: {given}: give low, and high above it, as numbers, both above 0 with log and powers_of_two and inside 0 to 1 with logit,"
-                             f" and log: true or scale: {' | '.join(SCALES)}")
+            raise UsageError(f"settings: {name}: {given}: give low, and high above it, as numbers, both above 0 with log and powers_of_two "
+                             f"and inside 0 to 1 with logit, and log: true or scale: {' | '.join(SCALES)}")
         if self.scale == "powers_of_two":
             self.words = [str(1 << n) for n in range(64) if self.low <= 1 << n <= self.high] or [str(self.low)]
 
@@ -92,30 +92,6 @@ class _Axis:
             suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
             drawn = suggest(self.path, self.low, self.high, log=self.scale == "log")
         return str(drawn if isinstance(drawn, int) else min(max(float(f"{drawn:.6g}"), self.low), self.high))  # no digits that nobody would type
-
-
-def _sampler(kind, grid):
-    from optuna import samplers
-
-    class Numbered(samplers.BaseSampler):
-        """Draws by a trial's number: what it gets depends neither on the process that began it nor on what was killed."""
-
-        def _drawing(self, trial, name=""):
-            seed = zlib.crc32(f"{trial.number} {name}".encode())
-            return samplers.TPESampler(seed=seed) if kind == "tpe" else samplers.RandomSampler(seed=seed)
-
-        def infer_relative_search_space(self, study, trial):
-            return self._drawing(trial).infer_relative_search_space(study, trial)
-
-        def sample_relative(self, study, trial, search_space):
-            return self._drawing(trial).sample_relative(study, trial, search_space)
-
-        def sample_independent(self, study, trial, param_name, param_distribution):
-            if kind == "grid":
-                return grid[trial.number][param_name]
-            return self._drawing(trial, param_name).sample_independent(study, trial, param_name, param_distribution)
-
-    return Numbered()
 
 
 class _Sweep:
@@ -137,7 +113,8 @@ class _Sweep:
         if len(set(map(str, self.seeds))) < max(1, len(self.seeds)):
             raise UsageError(f"seeds: {seeds}: give a number of seeds, or a list without repetitions")
         fixed = dict(flat(said.get("set") or {}))
-        options = {key: said[key] for key in ("config", "algorithm", "total_steps") if key in said} | ({"env": environment_name(said["env"])} if "env" in said else {})
+        options = {key: said[key] for key in ("env", "config", "algorithm", "total_steps") if key in said}
+        options |= {"env": environment_name(said["env"])} if "env" in said else {}
         self.base = [find_program(), "train", *(f"--{key}={text_of(value)}" for key, value in options.items()), *_sets(fixed)]
         effective = _checked([*self.base, f"--seed={self.seeds[0]}"])
         self.total, self.score = effective["trainer"]["total_steps"], said.get("score") or f"{next(iter(effective['policy']))}/recent_return"
@@ -167,13 +144,29 @@ class _Sweep:
     def command(self, settings, number, seed):
         return [*self.base, f"--seed={seed}", f"--run_dir={self.folder(number, seed)}", "--resume=auto", *_sets(settings)]
 
+    def draw(self, trial):
+        """The trial's settings. Numbers are drawn by those of trial and setting: they depend neither on the process nor on what was killed."""
+        samplers, drawn = self.optuna.samplers, {}
+        for axis in self.axes:
+            seed = zlib.crc32(f"{trial.number} {axis.path}".encode())
+            trial.study.sampler = samplers.TPESampler(seed=seed, multivariate=False) if self.kind == "tpe" else samplers.RandomSampler(seed=seed)
+            drawn[axis.path] = axis.draw(trial)
+        return drawn
+
+    def ask(self, study, number):
+        """A new trial. Its number is this one, and with grid its settings are fixed."""
+        if self.kind == "grid" and number >= len(study.get_trials(deepcopy=False)):  # else a process was killed before the next line
+            study.enqueue_trial(self.grid[number])
+        return study.ask()
+
     def lines(self):
         """The commands of all trainings, for another program that starts them. Nothing begins."""
         if self.kind == "tpe" or self.prune != "none":
-            raise UsageError("--print: what sampler tpe draws, and what prune ends, depends on the scores of earlier trials: use sampler random or grid, without prune")
-        study = self.optuna.create_study(sampler=_sampler(self.kind, self.grid))
-        for trial in (study.ask() for _ in range(self.trials)):
-            settings = {axis.path: axis.draw(trial) for axis in self.axes}
+            raise UsageError("--print: what sampler tpe draws, and what prune ends, depends on the scores of earlier trials: "
+                             "use sampler random or grid, without prune")
+        study = self.optuna.create_study()
+        for trial in (self.ask(study, number) for number in range(self.trials)):
+            settings = self.draw(trial)
             yield from (shlex.join(self.command(settings, trial.number, seed)) for seed in self.seeds)
 
     def study(self):
@@ -181,7 +174,7 @@ class _Sweep:
         if self.prune == "halving":
             pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=math.ceil(self.total / 2), reduction_factor=2)
         storage = place if "://" in place else optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(place))
-        return optuna.create_study(storage=storage, study_name=self.out.name, sampler=_sampler(self.kind, self.grid), pruner=pruner, direction="maximize", load_if_exists=True)
+        return optuna.create_study(storage=storage, study_name=self.out.name, pruner=pruner, direction="maximize", load_if_exists=True)
 
     def run(self):
         self.out.mkdir(parents=True, exist_ok=True)
@@ -232,8 +225,8 @@ class _Sweep:
         with _locked(self.out / ".claims"):
             for number in range(self.trials):
                 known = study.get_trials(deepcopy=False)
-                if number >= len(known):
-                    study.ask()
+                if number >= len(known) or known[number].state == self.optuna.trial.TrialState.WAITING:
+                    self.ask(study, number)
                     known = study.get_trials(deepcopy=False)
                 if not known[number].state.is_finished() and (claim := _claimed(self.folder(number))):
                     if not study.get_trials(deepcopy=False)[number].state.is_finished():
@@ -242,7 +235,7 @@ class _Sweep:
         return None
 
     def _run_trial(self, study, trial, claim):
-        settings = {axis.path: axis.draw(trial) for axis in self.axes}
+        settings = self.draw(trial)
         trial.set_user_attr("settings", settings)
         done, pruned = dict(trial.user_attrs.get("seeds", {})), False
         for seed in self.seeds:
@@ -267,7 +260,8 @@ class _Sweep:
         if begun and Run(folder).status == "finished":
             return False
         with tempfile.TemporaryFile() as said:
-            process, lines, pruned = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said), files.Lines(folder, "metrics.jsonl"), False
+            process = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said)
+            lines, pruned = files.Lines(folder, "metrics.jsonl"), False
             while process.poll() is None:
                 self.stop.wait(0.1)
                 os.utime(claim.fileno())  # other machines may see no lock
@@ -302,7 +296,8 @@ class _Sweep:
         for trial in study.get_trials(deepcopy=False)[: self.trials]:
             done, settings = trial.user_attrs.get("seeds", {}), trial.user_attrs.get("settings", {})
             scores = {seed: one["score"] for seed, one in done.items()}
-            row = {"trial": trial.number, "state": trial.state.name.lower(), "score": _mean(done), "spread": statistics.stdev(scores.values()) if len(scores) > 1 else math.nan}
+            spread = statistics.stdev(scores.values()) if len(scores) > 1 else math.nan
+            row = {"trial": trial.number, "state": trial.state.name.lower(), "score": _mean(done), "spread": spread}
             row |= {axis.path: settings.get(axis.path, "") for axis in self.axes} | {"steps": sum(one["steps"] for one in done.values())}
             rows.append(row | {"seconds": round(sum(one["seconds"] for one in done.values()), 2), "scores": scores, "error": trial.user_attrs.get("error", "")})
         return sorted(rows, key=lambda row: (row["state"] != "complete", math.isnan(row["score"]), -row["score"], row["trial"]))
@@ -318,11 +313,12 @@ class _Sweep:
             files.write(best.encode(), self.out, "best.yaml", replace=True)
 
     def _page(self, rows):
-        ended, plots = [row for row in rows if row["scores"]], [*((name, "linear") for name in ("trial", "steps", "seconds")), *((axis.path, axis.words or axis.scale) for axis in self.axes)]
+        ended, scales = [row for row in rows if row["scores"]], dict.fromkeys(("trial", "steps", "seconds"), "linear")
+        scales |= {axis.path: axis.words or axis.scale for axis in self.axes}
         return f"""<!doctype html><meta charset="utf-8"><title>{html.escape(self.out.name)}</title>
 <style>body {{ font: 14px sans-serif; margin: 2em }} svg {{ margin: 0 1em 1em 0 }} pre {{ overflow: auto }} text {{ font-size: 11px }}</style>
 <h1>{html.escape(self.out.name)}</h1><p>{html.escape(self.score)} by trial, cost and setting: large dots are means over seeds, small ones are seeds.</p>
-<pre>{html.escape(_table(rows))}</pre>{"".join(_plot(name, ended, scale) for name, scale in plots)}
+<pre>{html.escape(_table(rows))}</pre>{"".join(_plot(name, ended, scale) for name, scale in scales.items())}
 """
 
 
@@ -334,10 +330,12 @@ def _plot(name, rows, scale):
     across, up = [point[0] for point in points] or [0], [score for point in points for score in point[2:]] or [0]
     marks = [(x, y, "2" if k else "4", "#999" if k else "#06c") for x, _, *scores in points for k, y in enumerate(scores)]
     span, height = max(across) - min(across) or 1, max(up) - min(up) or 1
-    dots = "".join(f'<circle cx="{50 + 240 * (x - min(across)) / span:.1f}" cy="{180 - 160 * (y - min(up)) / height:.1f}" r="{r}" fill="{color}"/>' for x, y, r, color in marks)
+    place = lambda x, y: f'cx="{50 + 240 * (x - min(across)) / span:.1f}" cy="{180 - 160 * (y - min(up)) / height:.1f}"'  # noqa: E731
+    dots = "".join(f'<circle {place(x, y)} r="{r}" fill="{color}"/>' for x, y, r, color in marks)
     ends = [points[0][1], points[-1][1]] if points else ["", ""]
-    labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{anchor}">{html.escape(text)}</text>' for x, y, anchor, text in (
-        (45, 184, "end", f"{min(up):.4g}"), (45, 24, "end", f"{max(up):.4g}"), (50, 198, "start", ends[0]), (290, 198, "end", ends[1]), (170, 212, "middle", name)))
+    texts = [(45, 184, "end", f"{min(up):.4g}"), (45, 24, "end", f"{max(up):.4g}"), (170, 212, "middle", name)]
+    texts += [(50, 198, "start", ends[0]), (290, 198, "end", ends[1])]
+    labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{anchor}">{html.escape(text)}</text>' for x, y, anchor, text in texts)
     return f'<svg width="310" height="220"><path d="M50 15V185H295" fill="none" stroke="#999"/>{dots}{labels}</svg>'
 
 

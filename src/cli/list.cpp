@@ -110,22 +110,6 @@ void sort_runs(std::vector<ListedRun>& runs, const std::string& key) {
   });
 }
 
-// The settings that a name means, as in `report --group_by`. `settings`: all paths of settings that any run has.
-std::vector<std::string> paths_of(const std::string& option, const std::string& name,
-                                  const std::set<std::string>& settings) {
-  std::vector<std::string> found;
-  for (const std::string& path : settings)
-    if (!name.empty() && run_report::is_part(name, path)) found.push_back(path);
-  if (!found.empty()) return found;
-  std::set<std::string> known = settings;
-  for (const std::string& path : settings)
-    for (const std::string& part : split(path, '.')) known.insert(part);
-  const std::string near = did_you_mean(name, {known.begin(), known.end()});
-  throw UsageError(
-      concat(option, ": no run has a setting ", name,
-             near.empty() ? "; names are those of config.yaml, such as lr or trainer.num_envs" : near));
-}
-
 // Whether texts mean the same value: 1e-3 and 0.001, 10k and 10000, true and True.
 bool same_value(const std::string& a, const std::string& b) {
   const auto plain = [](const std::string& text) {
@@ -147,14 +131,8 @@ void filter_runs(std::vector<ListedRun>& runs, const std::string& filter,
   const std::string word = filter.substr(0, equals), value = filter.substr(equals + 1);
   const std::vector<std::string> columns = filter_keys();
   if (!contains(columns, word) && !kListKeys.contains(word)) {
-    std::vector<std::string> paths;
-    try {
-      paths = paths_of("--filter " + filter, word, settings);
-    } catch (const UsageError&) {
-      if (word.find('.') == std::string::npos && !nearest_name(word, columns).empty())
-        column_key("--filter", word);
-      throw;
-    }
+    const std::vector<std::string> paths =
+        run_report::paths_of("--filter " + filter, word, settings, columns);
     std::erase_if(runs, [&](const ListedRun& run) {
       return std::ranges::none_of(paths, [&](const std::string& path) {
         const auto found = run.settings.find(path);
@@ -243,7 +221,7 @@ int list_runs(const CommandLine& line) {
   for (const std::string& filter : filters) filter_runs(runs, filter, settings);
   for (const std::string& option : names)
     for (const std::string& name : split(option, ','))
-      for (const std::string& path : paths_of("--show " + option, name, settings))
+      for (const std::string& path : run_report::paths_of("--show " + option, name, settings))
         if (!contains(shown, path)) shown.push_back(path);
   for (ListedRun& run : runs)
     for (const std::string& path : shown)
