@@ -170,7 +170,8 @@ class _Sweep:
             yield from (shlex.join(self.command(settings, trial.number, seed)) for seed in self.seeds)
 
     def study(self):
-        optuna, place, pruner = self.optuna, str(self.said.get("storage") or f"sqlite:///{self.out / 'study.db'}"), self.optuna.pruners.NopPruner()
+        optuna, pruner = self.optuna, self.optuna.pruners.NopPruner()
+        place = str(self.said.get("storage") or f"sqlite:///{self.out / 'study.db'}?timeout=60")  # seconds that it waits for other processes
         if self.prune == "halving":
             pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=math.ceil(self.total / 2), reduction_factor=2)
         storage = place if "://" in place else optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(place))
@@ -254,7 +255,9 @@ class _Sweep:
     def _train(self, trial, settings, seed, scores, claim):
         """Whether the trial is to end early; None if the sweep is."""
         folder = self.folder(trial.number, seed)
+        # The claim's time is renewed while this process lives, because other machines may see no lock.
         while (begun := (folder / "summary.json").exists()) and Run(folder)._is_held():  # by a training of a killed sweep, which ends by itself
+            os.utime(claim.fileno())
             if self.stop.wait(0.1):
                 return None
         if begun and Run(folder).status == "finished":
@@ -264,7 +267,7 @@ class _Sweep:
             lines, pruned = files.Lines(folder, "metrics.jsonl"), False
             while process.poll() is None:
                 self.stop.wait(0.1)
-                os.utime(claim.fileno())  # other machines may see no lock
+                os.utime(claim.fileno())
                 if self.prune != "none" and (folder / "summary.json").exists():
                     pruned = any(self._is_poor(trial, row, scores) for row in Run(folder)._new_rows(lines))
                 if pruned or self.stop.is_set():
