@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from wdtrain import files, installed
 from wdtrain.files import RunError, UsageError
@@ -50,10 +50,16 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
+@overload
+def train(env: Any = None, *, on_log: Callable[[dict[str, Any]], Any] | None = None, total_steps: int | None = None, num_envs: int | None = None,
+          seed: int | None = None, seeds: None = None, **options: Any) -> Run: ...
+@overload
+def train(env: Any = None, *, seeds: Sequence[int], jobs: int | None = None, **options: Any) -> list[Run]: ...
 def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str, Any] | None = None, run_dir: Any = None, tag: str | None = None,
           config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
-          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, **options: Any) -> Run:
-    """Trains policies, waits for the end, and returns the Run.
+          total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, seeds: Sequence[int] | None = None, jobs: int | None = None,
+          **options: Any) -> Run | list[Run]:
+    """Trains policies, waits for the end, and returns the Run; with seeds, a list of Runs.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
     algorithm: of all policies that learn: "PPO". If it is another one than before, the policies' settings begin with its defaults.
@@ -61,6 +67,8 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     run_dir: the run's folder. None: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED, in which `tag` is saving.tag.
     config: a YAML file, over the one that belongs to the environment.
     resume: a Run, or the folder of one or of its checkpoint, that goes on.
+    seeds: range(1, 11): one training for each, in run_dir/SEED, `jobs` at a time (None: as many as this machine has processors or
+        GPUs for). on_log's lines have their "seed". RunError names a seed that fails, after the others have ended.
     settings: as for --set: ["policy.shared.lr=1e-3"].
     progress: False: shows warnings only.
     on_log: is called with each line of metrics, a dictionary. If it returns False, training ends as by Ctrl-C, and the run is returned.
@@ -71,7 +79,9 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     callable; FileNotFoundError if the program wdtrain is not found. KeyboardInterrupt ends training after the current iteration with
     a checkpoint, and is raised again; a second one ends it at once.
     """
-    options |= {key: value for key, value in (("total_steps", total_steps), ("num_envs", num_envs), ("seed", seed)) if value is not None}
+    options |= {key: value for key, value in (("total_steps", total_steps), ("num_envs", num_envs), ("seed", seed), ("jobs", jobs)) if value is not None}
+    if seeds is not None:
+        options["seeds"] = ",".join(map(str, seeds := list(seeds)))
     if not isinstance(algorithm, str | None):
         raise UsageError(f"algorithm={algorithm!r}: give its name, as algorithm='PPO'")
     for key in options.keys() & OF_OTHERS.keys():
@@ -96,9 +106,9 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
             raise
         command = [f"--algorithm={algorithm.upper()}" if word.startswith("--algorithm=") else word for word in command]
         effective = _checked(command)
-    if folder := effective["saving"]["run_dir"] if resume is None else Run(_text(resume)).folder:
-        return _trained(command, pathlib.Path(folder), progress, on_log)
-    return _in_new_folder(command, effective, progress, on_log)
+    if folder := effective["saving"]["run_dir"] if resume in (None, "auto") else Run(_text(resume)).folder:
+        return _trained(command, pathlib.Path(folder), progress, on_log, seeds)
+    return _in_new_folder(command, effective, progress, on_log, seeds)
 
 
 def evaluate(run: Any, episodes: int = 100, **options: Any) -> dict[str, Any]:
@@ -233,12 +243,12 @@ def _in_python(message):
 # --- the process ----------------------------------------------------------------------------------------------
 
 
-def _in_new_folder(command, effective, progress, on_log):
+def _in_new_folder(command, effective, progress, on_log, seeds):
     """Makes the folder that the program would make: it is known here, whatever else trains at the same time."""
     saving = effective["saving"]
     game = re.sub(r"^pickle:(?:.*/)?(.+)-\w{16}\.pkl$", r"\1", effective["name"])  # a function is known by its name
     parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], re.sub(r"[^A-Za-z0-9_.-]", "_", game[:100]))
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed']}"
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed'] if seeds is None else 'seeds'}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, 1 << 20):
@@ -249,37 +259,43 @@ def _in_new_folder(command, effective, progress, on_log):
     except OSError as error:
         raise UsageError(f"the run's folder cannot be made: {error}: name another with run_dir") from error
     try:
-        return _trained([*command, f"--run_dir={folder}"], folder, progress, on_log)
+        return _trained([*command, f"--run_dir={folder}"], folder, progress, on_log, seeds)
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if nothing was written
 
 
-def _trained(command, folder, progress, on_log):
-    """Runs the training whose folder this is."""
+def _trained(command, folder, progress, on_log, seeds):
+    """Runs the training whose folder this is, or those of the seeds in it."""
+    runs = {None: folder} if seeds is None else {seed: folder / str(seed) for seed in seeds}
+
+    def result():
+        found = [Run(run) for run in runs.values() if seeds is None or (run / "summary.json").exists()]
+        return found[0] if seeds is None else found
+
     stdout = _terminal() if progress else None
-    with tempfile.TemporaryFile() as said:  # a file, unlike a pipe, is never full
-        words = command if stdout else [*command, "--quiet"]
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told:  # a file, unlike a pipe, is never full
+        words = command if stdout or (progress and seeds) else [*command, "--quiet"]
         process = None
         voices = [_Voice(said, stdout is not None)]
         if progress and not stdout:
-            voices.append(_Progress(folder))
-        if on_log:
-            voices.append(_Listener(folder, on_log))
+            voices.append(_Voice(told, False, sys.stdout) if seeds else _Progress(folder))
+        for seed, run in runs.items() if on_log else ():
+            voices.append(_Listener(run, on_log if seeds is None else lambda row, seed=seed: on_log({**row, "seed": seed})))
         try:
             with _interrupts_later():
-                process = _start(words, stdout or said, said)
+                process = _start(words, stdout or (told if seeds else said), said)
             _follow(process, voices)
         except BaseException as error:
             if process is not None:
                 _stop(process, voices)
             if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(_how_to_go_on(folder)) from None
+                raise KeyboardInterrupt(_how_to_go_on(folder, seeds)) from None
             if not isinstance(error, _EnoughError) or process.returncode not in (0, 130):
                 raise
-            return Run(folder)
+            return result()
         _raise_for(process.returncode, voices[0].tail(), folder, "training")
-    return Run(folder)
+    return result()
 
 
 def _terminal():
@@ -343,7 +359,9 @@ def _stop(process, voices):
     process.wait()
 
 
-def _how_to_go_on(folder):
+def _how_to_go_on(folder, seeds):
+    if seeds is not None:
+        return f"the trainings were interrupted; their folder is {folder}; the same call with run_dir={str(folder)!r} and resume='auto' goes on"
     if not (folder / "summary.json").exists():
         return "the training was interrupted before it began"
     return f"the training was interrupted; its folder is {folder}; wdtrain.train(resume={str(folder)!r}) goes on"
@@ -352,8 +370,8 @@ def _how_to_go_on(folder):
 class _Voice:
     """What the program says besides progress, as it says it, on sys.stderr."""
 
-    def __init__(self, file, beside_table):
-        self._file, self._shown, self._before = file.fileno(), 0, ERASE if beside_table else ""
+    def __init__(self, file, beside_table, stream=None):
+        self._file, self._shown, self._before, self._stream = file.fileno(), 0, ERASE if beside_table else "", stream
 
     def _read(self, start):
         return os.pread(self._file, os.fstat(self._file).st_size - start, start)  # the program writes at the file's own position
@@ -367,7 +385,7 @@ class _Voice:
             text = text[: error.start()]  # the exit code, which follows, says whether the exception says it
         if text:
             self._shown += len(text)
-            print(self._before + text.decode(errors="replace"), end="", file=sys.stderr, flush=True)
+            print(self._before + text.decode(errors="replace"), end="", file=self._stream or sys.stderr, flush=True)
 
     def tail(self):
         return self._read(max(0, os.fstat(self._file).st_size - LONGEST_TAIL)).decode(errors="replace")

@@ -64,15 +64,15 @@ struct Prepared {
   if (plan.apart) {
     ::setpgid(0, 0);
     ::dup2(prepared.nothing, STDIN_FILENO);
-  } else {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   }
+  ::prctl(PR_SET_PDEATHSIG, plan.apart ? plan.death_signal : SIGKILL);
   // Closes a race: if the launcher died before prctl(), this process already has another parent.
   if (::getppid() != prepared.launcher) ::_exit(EXIT_FAILURE);
   for (const int signal : kDefaultSignals) {
     struct sigaction action{};
     ::sigaction(signal, nullptr, &action);
-    const bool stays_ignored = action.sa_handler == SIG_IGN && signal != SIGPIPE;
+    const bool stays_ignored =
+        action.sa_handler == SIG_IGN && signal != SIGPIPE && signal != plan.death_signal;
     if (!stays_ignored) ::signal(signal, SIG_DFL);
   }
   if (prepared.out >= 0) ::dup2(prepared.out, STDOUT_FILENO);

@@ -22,6 +22,7 @@ struct ChildPlan {
   // Leads a process group of its own, reads nothing from the terminal, and must itself notice the end of this
   // process, whichever thread starts it.
   bool apart = false;
+  int death_signal = 0;  // which an `apart` one gets when the thread that starts it ends; 0: none
   const sigset_t& signal_mask;
 };
 

@@ -23,6 +23,7 @@
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/runs.h"
+#include "src/cli/seeds.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
 #include "src/device/device.h"
@@ -456,16 +457,16 @@ struct Origin {
     checkpoint = find_checkpoint(argument, run, allow_drift);
   }
   // The same for --resume auto. Without a checkpoint, a new run begins, in what a killed start left if it is
-  // locked. The process before, which was asked to end, may still be writing its last checkpoint.
+  // locked.
   void choose_or_begin(const std::filesystem::path& folder, bool locks, bool allow_drift) {
-    constexpr std::chrono::seconds kPatience(30);
     const auto trained = [&] { return !list_checkpoints(folder / "checkpoints").empty(); };
     const run::LockView view = run::look_at_lock(folder);
     if (view.host.empty() && !trained()) return;
     if (locks && view.state == run::LockState::kHeld)
       logging::info(concat("run folder ", folder.string(), " is in use by process ", view.process, " on ",
-                           view.host, ": waiting up to ", kPatience.count(), " s for it to end"));
-    if (locks) lock = std::make_shared<run::Lock>(folder, kPatience);
+                           view.host, ": waiting up to ", run::Lock::kLongPatience.count(),
+                           " s for it to end"));
+    if (locks) lock = std::make_shared<run::Lock>(folder, run::Lock::kLongPatience);
     if (trained()) {
       run = find_run(folder.string(), "", "");
       checkpoint = find_checkpoint("", run, allow_drift);
@@ -611,6 +612,16 @@ int train(const CommandLine& line) {
   ConfigSources sources = arguments.config.sources(!arguments.resume || arguments.resumes_or_begins());
   launch.add_overrides(sources.overrides);
 
+  if (!arguments.seeds.empty()) {
+    for (const Override& one : sources.overrides)
+      if (one.path == "trainer.seed")
+        throw UsageError("--seeds and --seed (trainer.seed) exclude each other: name all seeds with --seeds");
+    sources.overrides.push_back({"trainer.seed", std::to_string(arguments.seeds.front()), "--seeds"});
+    for (const WarmStart& start : parse_warm_starts(arguments.warm_start, ""))
+      static_cast<void>(find_run(start.run, "", "runs"));
+    if (!arguments.print_only) return train_seeds(arguments, load_environment(sources));
+    arguments.resume = false;  // the configuration is the same
+  }
   Origin origin = find_origin(arguments, sources);
   const bool goes_on = !origin.run.empty();
   if (arguments.autoscale.asked() && goes_on) {

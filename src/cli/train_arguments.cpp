@@ -1,13 +1,20 @@
 // train_arguments.cpp: reads the options of training and refuses those that exclude each other.
 #include "src/cli/train_arguments.h"
 
+#include <cstdlib>
 #include <vector>
 
 #include "src/cli/output.h"
+#include "src/cli/seeds.h"
 #include "wd/error.h"
 
 namespace wd::cli {
 namespace {
+
+constexpr Range kJobs = {1, 1e6};
+constexpr const char* kSeedsOfWorker =
+    "--seeds starts trainings of its own, and this is a worker of a job (RANK is set, or SLURM_NTASKS): "
+    "start it once, outside of torchrun and srun";
 
 const std::vector<Shorthand> kShorthands = {
     {"--seed", "trainer.seed"},
@@ -26,8 +33,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
      {"--help", "ENV", "--env", "--config", "--algorithm", "--set", "--resume", "--allow_drift",
       "--warm_start", "--run_dir", "--log_every", "--trust", "--quiet", "--print_config"}},
     {"Training",
-     {"--seed", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds", "--stop_return"}},
-    {"Machine", {"--device", "--threads", "--auto_scale", "--strict_device", "--profile"}},
+     {"--seed", "--seeds", "--num_envs", "--train_batch_size", "--total_steps", "--max_seconds",
+      "--stop_return"}},
+    {"Machine", {"--device", "--threads", "--jobs", "--auto_scale", "--strict_device", "--profile"}},
     {"Workers",
      {"--num_gpus", "--num_workers", "--num_nodes", "--node_index", "--rendezvous", "--run_id",
       "--max_restarts"}},
@@ -73,6 +81,13 @@ bool TrainArguments::parse(const CommandLine& line) {
   arguments.optional_value(
       "--profile", profile, profiles, "INT",
       "after two iterations, profile the next INT (10); writes profile.json into the run folder");
+  std::string seeds_text, jobs_text;
+  arguments.option(
+      "--seeds", seeds_text, "SEEDS",
+      "one training for each seed, 1..10 or 1,3,7..9, in RUN_DIR/SEED, and a report of all; with "
+      "--resume auto they go on");
+  arguments.option("--jobs", jobs_text, "auto|INT",
+                   "with --seeds: trainings at a time (auto: one for each processor, or for each GPU)");
   autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.option("--fault", fault, "FAULT", "what a test lets go wrong");
@@ -80,9 +95,14 @@ bool TrainArguments::parse(const CommandLine& line) {
   arguments.footer(filled(kFooter, {{"@", line.program}}));
   if (!arguments.parse()) return false;
   config.take_word(arguments);
+  const bool several = !seeds_text.empty();
+  if (several && std::getenv("RANK") != nullptr) throw UsageError(kSeedsOfWorker);
   launch.read();
   autoscale.read();
   if (profiles) parse_integer("--profile", profile, kProfiledIterations);
+  if (several) seeds = parse_seeds(seeds_text);
+  if (!jobs_text.empty() && jobs_text != "auto")
+    jobs = static_cast<std::size_t>(parse_integer("--jobs", jobs_text, kJobs));
   const bool only_resumes = resume && !resumes_or_begins();
   const std::pair<bool, const char*> mistakes[] = {
       {only_resumes && !config.file.empty(),
@@ -96,6 +116,13 @@ bool TrainArguments::parse(const CommandLine& line) {
        "config.yaml"},
       {strict_device && profiles,
        "--strict_device and --profile exclude each other: each listens to what the other does"},
+      {several && only_resumes,
+       "--seeds and --resume RUN exclude each other: --resume auto goes on with all seeds of --run_dir"},
+      {several && (profiles || autoscale.asked() || launch.options(kDeviceCpu).num_nodes > 1),
+       "--seeds excludes --profile, --auto_scale and --num_nodes: give them with one seed; --auto_scale "
+       "then prints --set options, which --seeds takes"},
+      {several && !launch.membership().alone(), kSeedsOfWorker},
+      {!several && !jobs_text.empty(), "--jobs is for --seeds"},
       {allow_drift && !resume, "--allow_drift is for --resume"}};
   for (const auto& [made, message] : mistakes)
     if (made) throw UsageError(message);

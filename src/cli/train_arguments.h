@@ -21,6 +21,8 @@ struct TrainArguments {
   std::string resume_from, fault, profile = "10";
   std::vector<std::string> warm_start;
   bool profiles = false;
+  std::vector<std::int64_t> seeds;  // of --seeds; empty: one training
+  std::size_t jobs = 0;             // 0: as many as this machine has places for
 
   // --resume auto: the run of --run_dir goes on, or begins if there is none.
   bool resumes_or_begins() const { return resume && resume_from == "auto"; }

@@ -22,7 +22,8 @@ constexpr std::size_t kProbeBytes = std::size_t{1} << 20;  // a disk with less r
 // Two runs may begin in the same second: the second one gets -2, and so on.
 fs::path make_default(const RunOptions& options) {
   const fs::path parent = options.base / folder_name(options.env);
-  const std::string name = concat(date("%Y%m%d-%H%M%S", ::localtime_r), '-', options.seed);
+  const std::string suffix = options.suffix.empty() ? std::to_string(options.seed) : options.suffix;
+  const std::string name = concat(date("%Y%m%d-%H%M%S", ::localtime_r), '-', suffix);
   fs::create_directories(parent);
   for (int attempt = 1;; ++attempt) {
     const fs::path folder = parent / (attempt == 1 ? name : concat(name, '-', attempt));
@@ -39,7 +40,7 @@ void check_empty(const fs::path& folder) {
   if (sample.empty()) return;
   throw UsageError(
       concat("run_dir ", folder.string(), " is not empty (it holds ", sample,
-             "): go on with it by --resume, name a new folder with --run_dir, leave --run_dir out for "
+             "): go on with it by --resume auto, name a new folder with --run_dir, leave --run_dir out for "
              "runs/ENV/DATE-TIME-SEED, or remove that folder"));
 }
 

@@ -5,7 +5,7 @@
 
 namespace wd::run {
 
-// Creates options.run_dir, or BASE/ENV/DATE-TIME-SEED if that is empty, and writes and removes a file in it
+// Creates options.run_dir, or BASE/ENV/DATE-TIME-SUFFIX if that is empty, and writes and removes a file in it
 // to verify permission and room. Throws UsageError that says what is wrong and how to continue.
 std::filesystem::path make_folder(const RunOptions& options);
 

@@ -30,6 +30,8 @@ class Lock {
  public:
   // look_at_lock() shares the lock for less than this.
   static constexpr std::chrono::milliseconds kPatience{100};
+  // For a holder that was asked to end, and may still be writing its last checkpoint.
+  static constexpr std::chrono::seconds kLongPatience{30};
   // Throws UsageError that names the holder if there is one for longer than `patience`.
   explicit Lock(const std::filesystem::path& folder, std::chrono::milliseconds patience = kPatience);
 

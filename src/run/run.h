@@ -30,6 +30,7 @@ struct RunOptions {
   std::vector<std::string> gpus;  // names of those that this process sees, if it uses one
   std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";
+  std::string suffix = {};           // of that folder's name; empty: the seed
   std::int64_t total_steps = 0;      // target number of environment steps, for the ETA; 0: none
   double max_seconds = 0.0;          // [s], for the ETA; 0: no limit
   bool quiet = false;                // no progress on stdout

@@ -170,6 +170,10 @@ Report::Report(const std::vector<fs::path>& runs, const std::vector<std::string>
   groups_ = group_runs(records_, group_by.empty() ? Grouping() : Grouping(group_by, records_));
 }
 
+Json Report::scores() const { return scores_json(records_, curves_, groups_); }
+
+Json Report::reached() const { return reached_json(records_, groups_); }
+
 std::string Report::page(const fs::path& page) const {
   Json json = {
       {"created", date("%Y-%m-%d %H:%M", ::localtime_r)}, {"version", WD_VERSION}, {"runs", Json::array()}};
@@ -185,8 +189,8 @@ std::string Report::page(const fs::path& page) const {
   if (groups_.size() == 1)
     for (const auto& [path, value] : records_[groups_[0].runs.front()].settings)
       json["configuration"].push_back({{"path", path}, {"value", value}});
-  json["reached"] = reached_json(records_, groups_);
-  json["scores"] = scores_json(records_, curves_, groups_);
+  json["reached"] = reached();
+  json["scores"] = scores();
   json["metrics"] = Json::array();
   const std::size_t max_buckets = buckets_per_curve(curves_);
   for (const std::string& name : metric_names(curves_))

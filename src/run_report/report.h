@@ -18,6 +18,9 @@ class Report {
   std::size_t num_runs() const { return records_.size(); }
   std::size_t num_groups() const { return groups_.size(); }
 
+  nlohmann::ordered_json scores() const;   // as scores_json()
+  nlohmann::ordered_json reached() const;  // as reached_json()
+
   // One page with everything in it, which requests nothing. Links to recorded episodes are relative to the
   // folder of `page`, the file that it will be written to.
   std::string page(const std::filesystem::path& page) const;

@@ -122,6 +122,50 @@ def test_a_run_goes_on(place, capfd):
     assert "trainer.seed: 5 -> 6" in error_of(wdtrain.UsageError, resume=place / "pole", seed=6)
 
 
+# --- several seeds --------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_trained_each_as_alone(place, capfd):
+    rows = []
+    runs = wdtrain.train("cartpole", seeds=range(2, 5), jobs=2, run_dir=place / "run", on_log=rows.append, **SHORT)
+    assert [run.config["trainer"]["seed"] for run in runs] == [2, 3, 4] and [run.folder for run in runs] == [place / "run" / seed for seed in "234"]
+    said = capfd.readouterr()
+    assert "seed 4 | finished | 2.05k of 2.05k" in said.out and "3 of 3 done" in said.out and "IQM" in said.out
+    for run in runs:
+        assert [row["iteration"] for row in rows if row["seed"] == run.config["trainer"]["seed"]] == list(run.metrics()["iteration"])
+    alone = wdtrain.train("cartpole", seed=3, run_dir=place / "alone", progress=False, **SHORT)
+    weights = [(run.folder / "weights" / "shared.safetensors").read_bytes() for run in (alone, *runs)]
+    assert weights[0] == weights[2] != weights[1]
+    again = wdtrain.train("cartpole", seeds=[4, 2], resume="auto", run_dir=place / "run", progress=False, **SHORT)
+    assert [run.config["trainer"]["seed"] for run in again] == [4, 2] and capfd.readouterr().out == ""
+
+
+def test_seeds_have_a_folder_of_their_own(place):
+    runs = wdtrain.train("cartpole", seeds=[5], progress=False, **SHORT)
+    assert re.fullmatch(r"runs/cartpole/\d{8}-\d{6}-seeds/5", os.path.relpath(runs[0].folder, place))
+    assert "seeds" in error_of(wdtrain.UsageError, "cartpole", seeds=[1], seed=2)
+    assert "names a seed twice" in error_of(wdtrain.UsageError, "cartpole", seeds=[1, 1])
+    assert "is not empty" in error_of(wdtrain.UsageError, "cartpole", seeds=[1], run_dir=runs[0].folder.parent)
+
+
+def test_a_seed_that_fails_is_named(place):
+    message = error_of(wdtrain.RunError, "cartpole", seeds=[1, 2], run_dir=place / "run", fault="rank=0,iter=3,kind=throw", progress=False)
+    assert "seed 1 failed with exit code 1" in message and "seed 2 failed with exit code 1" in message
+
+
+def test_an_interrupt_ends_all_seeds_with_checkpoints(place):
+    def interrupt(row):
+        if row["seed"] == 2 and row["iteration"] >= 3 and steps(place / "run" / "1") > 2:
+            signal.raise_signal(signal.SIGINT)
+
+    endless = {"device": "cpu", "threads": 1, "total_steps": "1G", "stop_return": None, "jobs": 2, "progress": False}
+    with pytest.raises(KeyboardInterrupt, match="resume='auto' goes on"):
+        wdtrain.train("cartpole", seeds=[1, 2], run_dir=place / "run", on_log=interrupt, **endless)
+    assert [wdtrain.Run(place / "run" / seed).summary["stop_reason"] for seed in "12"] == ["signal", "signal"]
+    runs = wdtrain.train("cartpole", seeds=[1, 2], run_dir=place / "run", resume="auto", on_log=lambda row: False, **endless)
+    assert [run.summary["status"] for run in runs] == ["stopped", "stopped"]
+
+
 # --- while it trains ------------------------------------------------------------------------------------------
 
 OFTEN = {**SHORT, "progress": False, "total_steps": 8192, "train_batch_size": 512, "saving.metrics_log_freq": 1}
