@@ -9,9 +9,10 @@
 
 from wdtrain.envs import make
 from wdtrain.files import RunError, UsageError
-from wdtrain.run import Run, runs
+from wdtrain.run import Run, Runs, runs
 from wdtrain.spaces import flatten
+from wdtrain.sweep import sweep
 from wdtrain.train import evaluate, train
 
-__all__ = ["Run", "RunError", "UsageError", "evaluate", "flatten", "make", "runs", "train"]
+__all__ = ["Run", "RunError", "Runs", "UsageError", "evaluate", "flatten", "make", "runs", "sweep", "train"]
 __version__ = "0.1.0"

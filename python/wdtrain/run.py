@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -235,9 +236,66 @@ def _row(line, last):
     return {name: numpy.nan if value is None else value for name, value in row.items()}
 
 
-def runs(folder: str | os.PathLike[str] = "runs") -> list[Run]:
+def flat(settings, prefix=""):
+    """("trainer.seed", 1), ..."""
+    for name, value in settings.items():
+        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+
+
+class Runs(list[Run]):
+    """Runs, and what they have in common: a table, and curves."""
+
+    def table(self) -> Any:
+        """A pandas DataFrame, one row per run: what it is, the settings in which runs differ, and what came of it."""
+        pandas = need("pandas")
+        settings = pandas.DataFrame([{name: value for name, value in flat(run.config) if name != "name" and not name.startswith("saving.")} for run in self])
+        differ = [name for name in settings if settings[name].map(repr).nunique() > 1]
+        known = pandas.DataFrame([{
+            "folder": str(run.folder), "env": run.summary.get("env"), "status": run.status,
+            "steps": run.summary.get("env_steps"), "seconds": run.summary.get("wall_s"),
+            "last_return": next(iter(run.summary.get("mean_return", {}).values()), None), "best": _best(run)} for run in self])
+        return pandas.concat([known.iloc[:, :3], settings[differ], known.iloc[:, 3:]], axis=1)
+
+    def plot(self, by: str | None = None, metric: str | None = None, statistic: str = "mean", ax: Any = None) -> Any:
+        """Draws a metric over steps: the recent return of the first policy, unless another is named. Returns the axes.
+
+        by: a setting, of whose values each has a curve: "policy.shared.lr". Without it, all runs are one group.
+        statistic: "mean" with a band of one standard deviation, or "iqm", the mean of the middle half, with a band around that half.
+        """
+        if statistic not in ("mean", "iqm"):
+            raise UsageError(f"statistic={statistic!r}: must be 'mean' or 'iqm'")
+        ax, groups = ax or need("matplotlib.pyplot", "matplotlib").pyplot.figure().add_subplot(), {}
+        for run in self:
+            settings, rows = dict(flat(run.config)), run.metrics()
+            name = metric or next((name for name in rows if name.endswith("/recent_return")), "recent_return")
+            for kind, word, known in (("setting", by, settings), ("metric", name, rows)):
+                if word is not None and word not in known:
+                    raise UsageError(f"{run.folder}: has no {kind} {word!r}; there are: {', '.join(known)}")
+            if len(curve := rows[["env_steps", name]].dropna().to_numpy()):
+                groups.setdefault(f"{by}={settings[by]}" if by else "all runs", []).append(curve)
+        for label, curves in groups.items():
+            # From the last beginning to the first end: beyond, a mean would be that of fewer runs.
+            steps = numpy.unique(numpy.concatenate([curve[:, 0] for curve in curves]))
+            steps = steps[(steps >= max(curve[0, 0] for curve in curves)) & (steps <= min(curve[-1, 0] for curve in curves))]
+            each = numpy.sort([numpy.interp(steps, *curve.T) for curve in curves], axis=0)
+            middle = each[len(each) // 4 : len(each) - len(each) // 4] if statistic == "iqm" else each
+            mean, spread = middle.mean(axis=0), each.std(axis=0)
+            line = ax.plot(steps, mean, label=label)[0]
+            ax.fill_between(steps, *((middle[0], middle[-1]) if statistic == "iqm" else (mean - spread, mean + spread)), alpha=0.2, color=line.get_color())
+        ax.set(xlabel="env_steps", ylabel=metric or "recent_return")
+        ax.legend()
+        return ax
+
+
+def _best(run):
+    """The return of the checkpoint that is the best."""
+    with contextlib.suppress(OSError):
+        return files.read_object(run.folder / "checkpoints" / "best", "manifest.json").get("checkpoint", {}).get("best_return")
+
+
+def runs(folder: str | os.PathLike[str] = "runs") -> Runs:
     """All runs below a folder, in the order of their paths."""
-    found = []
+    found = Runs()
     for path, folders, files in os.walk(folder):
         folders.sort()
         if "summary.json" in files:

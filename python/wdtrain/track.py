@@ -10,13 +10,7 @@ import math
 
 from wdtrain import files
 from wdtrain.files import RunError
-from wdtrain.run import Run, need
-
-
-def flat(settings, prefix=""):
-    """("trainer.seed", 1), ..."""
-    for name, value in settings.items():
-        yield from flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+from wdtrain.run import Run, flat, need
 
 
 class Memory:

@@ -2,7 +2,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "src/base/json.h"
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "src/cli/description.h"
@@ -66,6 +68,17 @@ std::string explanation(const Explained& one) {
   return one.field.name + "\n" + table(rows, 2);
 }
 
+nlohmann::ordered_json json_of(const Explained& one) {
+  nlohmann::ordered_json json = {{"name", one.field.name},   {"type", one.field.type},
+                                 {"range", one.field.range}, {"default", one.field.value},
+                                 {"help", one.field.help},   {"words", words_of(one.field.type)}};
+  if (const SearchRange* const range = search_range(one.field))
+    json["search"] = {{"low", range->low},
+                      {"high", range->high},
+                      {"scale", kScaleNames[static_cast<std::size_t>(range->scale)]}};
+  return json;
+}
+
 // Throws UsageError if the word names no setting.
 std::vector<Explained> explained_by(const std::string& word, const std::vector<Explained>& all) {
   std::vector<Explained> found;
@@ -93,13 +106,25 @@ int explain_config(const CommandLine& line) {
   ConfigSources sources{.search = config_folders()};
   arguments.word("SETTING", words, "path or end of a path, as lr, model.fc_dims or 'policy.*.lr'");
   arguments.option("-e,--env", sources.env, "NAME", "environment, whose parameters and defaults are shown");
+  bool json = false;
+  arguments.flag(
+      "--json", json,
+      "print a list of JSON objects; search is what `sweep` draws from by default, if there is any");
   if (!arguments.parse()) return 0;
   const std::vector<Explained> all = settings_to_explain(sources);
   std::string text;
-  for (const std::string& word : words)
-    for (const Explained& one : explained_by(word, all))
+  nlohmann::ordered_json objects = nlohmann::ordered_json::array();
+  for (const std::string& word : words) {
+    for (const Explained& one : explained_by(word, all)) {
       text += (text.empty() ? "" : "\n") + explanation(one);
-  if (words.empty()) {
+      objects.push_back(json_of(one));
+    }
+  }
+  if (json) {
+    if (words.empty())
+      for (const Explained& one : all) objects.push_back(json_of(one));
+    text = dump(objects, 2) + "\n";
+  } else if (words.empty()) {
     std::vector<std::vector<std::string>> rows = {{"SETTING", "DEFAULT", "MEANING"}};
     for (const Explained& one : all) rows.push_back({one.field.name, one.field.value, one.field.help});
     text = table(rows, 0);

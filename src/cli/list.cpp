@@ -13,7 +13,9 @@
 #include "src/base/terminal.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
+#include "src/config/numbers.h"
 #include "src/report/format.h"
+#include "src/run_report/groups.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -54,6 +56,9 @@ struct ListedRun {
 };
 
 ListJson finite(double value) { return std::isfinite(value) ? ListJson(value) : ListJson(); }
+ListJson whole(double value) {
+  return std::isfinite(value) ? ListJson(static_cast<std::int64_t>(value)) : ListJson();
+}
 
 ListedRun listed(const std::filesystem::path& run, const std::string& base) {
   const run_report::RunRecord record = run_report::read_record(run);
@@ -67,8 +72,8 @@ ListedRun listed(const std::filesystem::path& run, const std::string& base) {
                    {"stop_reason", record.state.text("stop_reason")},
                    {"env", record.environment()},
                    {"algorithm", record.algorithms()},
-                   {"seed", finite(record.state.number("seed"))},
-                   {"steps", finite(record.state.number("env_steps"))},
+                   {"seed", whole(record.state.number("seed"))},
+                   {"steps", whole(record.state.number("env_steps"))},
                    {"last", finite(policies.empty() ? std::nan("") : record.last_return(policies.front()))},
                    {"best", finite(best)},
                    {"steps_per_s", finite(record.state.number("env_steps_per_s"))},
@@ -83,12 +88,16 @@ std::vector<std::string> column_keys() {
   return keys;
 }
 
+std::vector<std::string> filter_keys() {
+  std::vector<std::string> keys = column_keys();
+  keys.insert(keys.end(), {"seed", "stop_reason"});
+  return keys;
+}
+
 std::string column_key(const std::string& option, const std::string& word) {
   const auto other = kListKeys.find(word);
   if (other != kListKeys.end()) return other->second;
-  std::vector<std::string> keys = column_keys();
-  keys.insert(keys.end(), {"seed", "stop_reason"});
-  parse_word(option, word, keys);
+  parse_word(option, word, filter_keys());
   return word;
 }
 
@@ -101,7 +110,18 @@ void sort_runs(std::vector<ListedRun>& runs, const std::string& key) {
   });
 }
 
-// "env=cartpole", "trainer.seed=1": a column, or a setting if the key has a dot.
+// Whether texts mean the same value: 1e-3 and 0.001, 10k and 10000, true and True.
+bool same_value(const std::string& a, const std::string& b) {
+  const auto plain = [](const std::string& text) {
+    return text == "True" || text == "TRUE" ? "true" : text == "False" || text == "FALSE" ? "false" : text;
+  };
+  double left = 0, right = 0;
+  using config::Parsed, config::parse_double;
+  if (parse_double(a, left) == Parsed::kGood && parse_double(b, right) == Parsed::kGood) return left == right;
+  return plain(a) == plain(b) || a == concat("\"", b, "\"");  // texts are quoted in config.yaml
+}
+
+// "env=cartpole", "lr=1e-3": a column, or settings of that name, one of which must have the value.
 // `settings`: all paths of settings that any run has.
 void filter_runs(std::vector<ListedRun>& runs, const std::string& filter,
                  const std::set<std::string>& settings) {
@@ -109,20 +129,22 @@ void filter_runs(std::vector<ListedRun>& runs, const std::string& filter,
   if (equals == std::string::npos || equals == 0)
     throw UsageError("--filter " + filter + ": must be KEY=VALUE, for example env=cartpole");
   const std::string word = filter.substr(0, equals), value = filter.substr(equals + 1);
-  if (word.find('.') != std::string::npos) {
-    if (!settings.contains(word))
-      throw UsageError(concat("--filter ", filter, ": no run has a setting ", word,
-                              did_you_mean(word, {settings.begin(), settings.end()})));
+  const std::vector<std::string> columns = filter_keys();
+  if (!contains(columns, word) && !kListKeys.contains(word)) {
+    const std::vector<std::string> paths =
+        run_report::paths_of("--filter " + filter, word, settings, columns);
     std::erase_if(runs, [&](const ListedRun& run) {
-      const auto found = run.settings.find(word);
-      return found == run.settings.end() || found->second != value;
+      return std::ranges::none_of(paths, [&](const std::string& path) {
+        const auto found = run.settings.find(path);
+        return found != run.settings.end() && same_value(found->second, value);
+      });
     });
     return;
   }
   const std::string key = column_key("--filter", word);
   std::erase_if(runs, [&](const ListedRun& run) {
     const ListJson& found = run.json[key];
-    return (found.is_string() ? found.get<std::string>() : dump(found)) != value;
+    return !same_value(found.is_string() ? found.get<std::string>() : dump(found), value);
   });
 }
 
@@ -136,8 +158,10 @@ int width_of(const ListTable& rows) {
 
 // Leaves out the least important columns until the table fits, then the middle of long names. Says which
 // columns are missing.
-std::string fitted(const std::vector<ListedRun>& runs, int width) {
+// `shown`: paths of settings that are columns too.
+std::string fitted(const std::vector<ListedRun>& runs, const std::vector<std::string>& shown, int width) {
   std::vector<ListColumn> columns = kListColumns;
+  for (const std::string& path : shown) columns.push_back({path, path, text_cell, 0});
   const auto rows = [&] {
     ListTable lines(1);
     for (const ListColumn& column : columns) lines[0].push_back(column.heading);
@@ -176,13 +200,15 @@ int list_runs(const CommandLine& line) {
       "List the runs below a folder: status, environment, steps, returns of the first policy, "
       "speed, size on disk, and time since the last change.");
   std::string folder = "runs", sort = "name";
-  std::vector<std::string> filters;
+  std::vector<std::string> filters, names, shown;
   bool json = false;
   arguments.word("FOLDER", folder, "folder to search (runs)");
   arguments.option("--sort", sort, "KEY", "column to sort by: " + join(column_keys()) + " (name)");
   arguments.repeatable("--filter", filters, "KEY=VALUE",
-                       "only runs with this value of a column or, with a dot in KEY, of a setting: "
-                       "status=running, trainer.seed=1");
+                       "only runs with this value of a column, or of a setting by its path or parts of it: "
+                       "status=running, lr=1e-3");
+  arguments.repeatable("--show", names, "SETTING,...",
+                       "settings that are columns too, by their paths or parts of them: trainer.seed,lr");
   arguments.flag("--json", json, "print a list of JSON objects");
   if (!arguments.parse()) return 0;
   const std::string key = column_key("--sort", sort);
@@ -193,6 +219,13 @@ int list_runs(const CommandLine& line) {
   for (const ListedRun& run : runs)
     for (const auto& [path, value] : run.settings) settings.insert(path);
   for (const std::string& filter : filters) filter_runs(runs, filter, settings);
+  for (const std::string& option : names)
+    for (const std::string& name : split(option, ','))
+      for (const std::string& path : run_report::paths_of("--show " + option, name, settings))
+        if (!contains(shown, path)) shown.push_back(path);
+  for (ListedRun& run : runs)
+    for (const std::string& path : shown)
+      run.json[path] = run.settings.contains(path) ? ListJson(run.settings.at(path)) : ListJson();
   sort_runs(runs, key);
   if (json) {
     ListJson all = ListJson::array();
@@ -203,7 +236,7 @@ int list_runs(const CommandLine& line) {
                  " matches ", join(filters, " and "), "\n"));
   } else {
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    print(fitted(runs, terminal ? terminal_width(STDOUT_FILENO) : std::numeric_limits<int>::max()));
+    print(fitted(runs, shown, terminal ? terminal_width(STDOUT_FILENO) : std::numeric_limits<int>::max()));
   }
   return 0;
 }

@@ -122,6 +122,7 @@ void run_python_tool(const PythonTool& tool, std::vector<std::string> arguments)
       if (first || (k > 0 && arguments[k - 1] == "--run")) arguments[k] = one_run(arguments[k]);
     }
   }
+  ::setenv("WDTRAIN", own_command().front().c_str(), 0);  // what it starts in turn
   arguments.insert(arguments.begin(), path);
   ::execv(path.c_str(), pointers_to(arguments).data());
   throw std::runtime_error(concat(path, ": cannot be run: ", std::strerror(errno)));

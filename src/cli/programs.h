@@ -20,7 +20,8 @@ struct PythonTool {
 };
 inline constexpr PythonTool kPythonTools[] = {
     {"export", "wdtrain-export", "write a policy as ONNX, TorchScript or safetensors (Python)"},
-    {"convert", "wdtrain-convert", "make weights of a model of Stable-Baselines3 or CleanRL (Python)"}};
+    {"convert", "wdtrain-convert", "make weights of a model of Stable-Baselines3 or CleanRL (Python)"},
+    {"sweep", "wdtrain-sweep", "search settings: many trainings, as a file describes them (Python)"}};
 // Replaces this process by the tool. Throws UsageError if it is not installed.
 [[noreturn]] void run_python_tool(const PythonTool& tool, std::vector<std::string> arguments);
 

@@ -60,7 +60,33 @@ struct Opponents {
   void describe(Fields& field) { field("NAME", of_policy, kOpponentsHelp); }
 };
 
+constexpr SearchRange kSearched[] = {
+    {"lr", 1e-5, 1e-2, Scale::kLog},
+    {"critic_lr", 1e-5, 1e-2, Scale::kLog},
+    {"temperature_lr", 1e-5, 1e-2, Scale::kLog},
+    {"gamma", 0.9, 0.9999, Scale::kLogit},
+    {"gae_lambda", 0.8, 0.995, Scale::kLogit},
+    {"lambda", 0.5, 0.995, Scale::kLogit},
+    {"tau", 1e-3, 1, Scale::kLog},
+    {"clip_param", 0.05, 0.4, Scale::kLinear},
+    {"entropy_coeff", 1e-5, 0.1, Scale::kLog},
+    {"vf_loss_coeff", 0.1, 2, Scale::kLog},
+    {"max_grad_norm", 0.1, 10, Scale::kLog},
+    {"num_epochs", 1, 20, Scale::kLog},
+    {"num_minibatches", 1, 64, Scale::kPowersOfTwo},
+    {"num_envs", 16, 1024, Scale::kPowersOfTwo},
+    {"train_batch_size", 1024, 65536, Scale::kPowersOfTwo},
+    {"batch_size", 32, 1024, Scale::kPowersOfTwo},
+    {"noise", 0.02, 0.5, Scale::kLog},
+};
+
 }  // namespace
+
+const SearchRange* search_range(const FieldInfo& field) {
+  const std::string key = field.name.substr(field.name.rfind('.') + 1);
+  const auto* const found = std::ranges::find(kSearched, key, &SearchRange::key);
+  return field.name.starts_with("env.") || found == std::ranges::end(kSearched) ? nullptr : found;
+}
 
 std::vector<SettingSection> setting_table() {
   return {section_of("env", EnvSettings{}),

@@ -26,6 +26,17 @@ struct SettingSection {
   std::vector<SettingRow> rows;
 };
 
+// How values of a setting are drawn by default in a search (`wdtrain sweep`).
+enum class Scale { kLinear, kLog, kLogit, kPowersOfTwo };
+inline constexpr const char* kScaleNames[] = {"linear", "log", "logit", "powers_of_two"};
+struct SearchRange {
+  const char* key;
+  double low, high;
+  Scale scale;
+};
+// The values that are usual, which are far fewer than those that are allowed. Null if nobody can know them.
+const SearchRange* search_range(const FieldInfo& field);
+
 std::vector<SettingSection> setting_table();
 
 // All of them with their paths as names, and settings of all networks; policies are called NAME.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <sstream>
 
 #include "src/base/join.h"
@@ -128,24 +127,29 @@ void label_groups(std::span<const RunRecord> records, const Grouping& grouping,
 
 }  // namespace
 
+std::vector<std::string> paths_of(const std::string& option, const std::string& name,
+                                  const std::set<std::string>& paths,
+                                  const std::vector<std::string>& others) {
+  std::vector<std::string> found, known = others;
+  for (const std::string& path : paths) {
+    if (!name.empty() && is_part(name, path)) found.push_back(path);
+    known.push_back(path);
+    std::istringstream parts(path);
+    for (std::string part; std::getline(parts, part, '.');) known.push_back(part);
+  }
+  if (!found.empty()) return found;
+  const std::string nearest = did_you_mean(name, known);
+  throw UsageError(
+      concat(option, ": no run has a setting ", name,
+             nearest.empty() ? "; names are those of config.yaml, such as lr or trainer.num_envs" : nearest));
+}
+
 Grouping::Grouping(const std::vector<std::string>& names, std::span<const RunRecord> records)
     : names_(names) {
-  std::set<std::string> known;
-  for (const RunRecord& record : records) {
-    for (const auto& [path, value] : record.settings) {
-      known.insert(path);
-      std::istringstream parts(path);
-      for (std::string part; std::getline(parts, part, '.');) known.insert(part);
-    }
-  }
-  for (const std::string& name : names_) {
-    const auto means = [&](const std::string& path) { return is_part(name, path); };
-    if (!name.empty() && std::ranges::any_of(known, means)) continue;
-    const std::string nearest = did_you_mean(name, {known.begin(), known.end()});
-    throw UsageError(concat(
-        "--group_by ", name, ": no run has such a setting",
-        nearest.empty() ? "; names are those of config.yaml, such as lr or trainer.num_envs" : nearest));
-  }
+  std::set<std::string> paths;
+  for (const RunRecord& record : records)
+    for (const auto& [path, value] : record.settings) paths.insert(path);
+  for (const std::string& name : names_) paths_of("--group_by " + name, name, paths);
 }
 
 std::map<std::string, std::string> Grouping::compared(const RunRecord& record) const {

@@ -1,11 +1,19 @@
 // groups.h: runs that learn the same but for the seed, and how the configurations of groups differ.
 #pragma once
 
+#include <set>
 #include <span>
 
 #include "src/run_report/record.h"
 
 namespace wd::run_report {
+
+// The paths of which the parts of a name are consecutive parts: "lr", "shared.lr" and "policy.shared" mean
+// policy.shared.lr. Throws UsageError, which begins with `option` and suggests the nearest of the paths, their
+// parts and `others`, if there are none.
+std::vector<std::string> paths_of(const std::string& option, const std::string& name,
+                                  const std::set<std::string>& paths,
+                                  const std::vector<std::string>& others = {});
 
 struct RunGroup {
   std::string label;              // "lr=0.001"

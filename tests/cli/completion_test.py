@@ -89,7 +89,7 @@ def environments():
 def test_every_command_and_option_of_the_help_is_completed_and_in_the_manual(scripts, complete):
     names = commands()
     assert {"train", "eval", "doctor", "reproduce", "completion", "man"} <= set(names)
-    assert list(answer("")[1]) == complete("wdtrain ") == [*names, "export", "convert"]
+    assert list(answer("")[1]) == complete("wdtrain ") == [*names, "export", "convert", "sweep"]
     manual = (scripts / "wdtrain.1").read_text().replace("\\-", "-")
     for command in names:
         listed = options(command)

@@ -76,7 +76,7 @@ def test_json_is_not_shown(run, tmp_path):
     assert (done.returncode, "--open shows a page or a movie" in done.stderr, done.stdout) == (2, True, ""), done.stderr
 
 
-@pytest.mark.parametrize("command", ["export", "convert"])
+@pytest.mark.parametrize("command", ["export", "convert", "sweep"])
 def test_tools_in_python_get_all_arguments(run, tools, tmp_path, command):
     script(tools / f"wdtrain-{command}", 'printf "<%s>" "$@"; exit 7\n')
     done = wdtrain(command, "a b", "--format", "$(touch evil)", "--help", cwd=tmp_path, env=environment(tools))
@@ -95,7 +95,7 @@ def test_export_finds_runs_as_other_commands_do(run, tools, tmp_path):
     assert (done.returncode, "runs: holds 2 runs: name one of them" in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize("command", ["export", "convert"])
+@pytest.mark.parametrize("command", ["export", "convert", "sweep"])
 def test_a_tool_that_is_not_installed(tools, command):
     if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(os.environ["WDTRAIN"])), "../.venv/bin", f"wdtrain-{command}")):
         pytest.skip("it is installed beside the program")

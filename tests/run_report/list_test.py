@@ -136,3 +136,18 @@ def test_without_runs_it_says_so(tmp_path):
     done = wdtrain("list", tmp_path, "--filter", "trainer.sed=1")
     assert done.returncode == 2 and '--filter trainer.sed=1: no run has a setting trainer.sed; did you mean "trainer.seed"?' in done.stderr
     assert "--filter env: must be KEY=VALUE" in wdtrain("list", tmp_path, "--filter", "env").stderr
+
+
+def test_filters_compare_values_and_show_adds_settings(runs):
+    for filters in (["trainer.total_steps=0.8k"], ["total_steps=8e2"], ["trainer.total_steps=800.0", "num_envs=8"], ["steps=800"]):
+        found = listed(runs, *(word for one in filters for word in ("--filter", one)))
+        assert set(found) == ({"cartpole/finished"} if filters == ["steps=800"] else {"cartpole/finished", "kill", "throw"}), filters
+    assert listed(runs, "--filter", "cuda_graphs=True").keys() == listed(runs).keys() and not json.loads(output("list", runs, "--json", "--filter", "cuda_graphs=FALSE"))
+    assert listed(runs, "--filter", "shared.algorithm=PPO").keys() == listed(runs).keys()
+    shown = listed(runs, "--show", "trainer.seed,shared.num_epochs")["kill"]
+    assert (shown["trainer.seed"], shown["policy.shared.num_epochs"], shown["seed"]) == ("1", "10", 1) and isinstance(shown["seed"], int)
+    heading, *lines = output("list", runs, "--show", "total_steps", "--filter", "status=killed").splitlines()
+    assert heading.split()[-1] == "trainer.total_steps" and [line.split()[-1] for line in lines] == ["800"]
+    for option, word, hint in (("--filter", "lrr=1", 'did you mean "lr"'), ("--show", "num_env", 'did you mean "num_envs"'), ("--filter", "statsu=killed", 'did you mean "status"')):
+        done = wdtrain("list", runs, option, word)
+        assert done.returncode == 2 and hint in done.stderr, done.stderr

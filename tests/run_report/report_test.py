@@ -129,7 +129,7 @@ def test_groups_by_named_settings(tmp_path):
     assert labels("--group_by", "threads") == [("threads=0", [0, 1, 2, 3]), ("threads=3", [4])]
     for name, nearest in (("threds", "threads"), ("policy.shard.lr", "policy.shared.lr"), ("modle", "model")):
         done = wdtrain("report", tmp_path / "runs", "--group_by", name, cwd=tmp_path)
-        assert done.returncode == 2 and f'--group_by {name}: no run has such a setting; did you mean "{nearest}"?' in done.stderr
+        assert done.returncode == 2 and f'--group_by {name}: no run has a setting {name}; did you mean "{nearest}"?' in done.stderr
 
 
 def test_runs_that_stop_at_a_return_have_its_steps_and_time(tmp_path):
