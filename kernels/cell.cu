@@ -191,8 +191,10 @@ void cell_forward(void* stream, const CellArgs& args) {
     for_each<steps_of_unit>(stream, "cell_forward", units, args);
   } else {
     const bool gru = args.shape.kind == CellKind::kGru;
-    launch_blocks(stream, "cell_forward", gru ? cell_kernel<forward_sequences<GruCell>>() : cell_kernel<forward_sequences<LstmCell>>(),
-                  args, 2);
+    launch_blocks(
+        stream, "cell_forward",
+        gru ? cell_kernel<forward_sequences<GruCell>>() : cell_kernel<forward_sequences<LstmCell>>(), args,
+        2);
   }
   if (args.next_state.pointer != nullptr)
     for_each<next_state_of_unit>(stream, "cell_next_state", units, args);
@@ -205,8 +207,7 @@ void cell_backward(void* stream, const CellBackwardArgs& args) {
   launch_blocks(stream, "cell_backward",
                 s.kind == CellKind::kGru ? cell_kernel<backward_sequences<GruCell>>()
                                          : cell_kernel<backward_sequences<LstmCell>>(),
-                args,
-                s.gates() + s.states());
+                args, s.gates() + s.states());
 }
 
 void cell_weight(void* stream, const CellWeightArgs& args) {

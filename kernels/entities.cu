@@ -114,7 +114,8 @@ void entities(void* stream, const EntitiesArgs& args) {
     check_launch("entities");
   };
   const int nearest = args.shape.nearest;
-  if (!kinds_are_shared(args.shape)) return enqueue(kernel_of<entities_of_unit<NearestInMemory>, kObservers, 8>());
+  if (!kinds_are_shared(args.shape))
+    return enqueue(kernel_of<entities_of_unit<NearestInMemory>, kObservers, 8>());
   if (nearest <= 4) return enqueue(kernel_of<entities_of_unit<NearestInRegisters<4>>, kObservers, 8>());
   if (nearest <= 10) return enqueue(kernel_of<entities_of_unit<NearestInRegisters<10>>, kObservers, 8>());
   enqueue(kernel_of<entities_of_unit<NearestInMemory>, kObservers, 8>());

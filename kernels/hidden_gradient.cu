@@ -126,8 +126,7 @@ void by_width(void* stream, const HiddenGradientArgs& args) {
 void add_parts(void* stream, const HiddenGradientArgs& args, std::int64_t parts) {
   const auto groups = static_cast<unsigned>((args.biases + kColumns - 1) / kColumns);
   launch(kernel_of<sum_parts, kColumns * kSlices>(),
-         {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream},
-         args, parts);
+         {dim3(groups, 1, static_cast<unsigned>(args.matrices)), kColumns * kSlices, stream}, args, parts);
   check_launch("hidden_gradient: parts");
 }
 

@@ -107,8 +107,9 @@ void layer_norm_backward(void* stream, const LayerNormBackwardArgs& args) {
            : for_each<part_of_halves>(stream, "norm_parts", items, args);
     for_each<add_parts>(stream, "norm_gradients", args.width, args);
   }
-  floats ? launch_rows<backward_of_warp<float>>(stream, "layer_norm_backward", args, args.grad.floats)
-         : launch_rows<backward_of_warp<std::uint16_t>>(stream, "layer_norm_backward", args, args.grad.halves);
+  floats
+      ? launch_rows<backward_of_warp<float>>(stream, "layer_norm_backward", args, args.grad.floats)
+      : launch_rows<backward_of_warp<std::uint16_t>>(stream, "layer_norm_backward", args, args.grad.halves);
 }
 
 }  // namespace wd::cuda

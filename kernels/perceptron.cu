@@ -193,8 +193,8 @@ void perceptron_backward(void* stream, const PerceptronBackwardArgs& args) {
       args.grad.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(args.grad.pointer) % 16 == 0;
   const auto kernel = kernel_of<backward_tiles, kPerceptronWarps * 32, 2, false>();
   ask_for_shared("perceptron_backward", kernel, Shape::kSharedBytes);
-  launch(kernel,
-         {static_cast<unsigned>(parts), kPerceptronWarps * 32, stream, Shape::kSharedBytes}, args, packs);
+  launch(kernel, {static_cast<unsigned>(parts), kPerceptronWarps * 32, stream, Shape::kSharedBytes}, args,
+         packs);
   check_launch("perceptron_backward");
   HiddenGradientArgs sum;
   sum.width = sum.biases = args.shape.begin(kLayers);

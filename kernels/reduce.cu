@@ -42,7 +42,8 @@ void reduce(void* stream, const char* name, const Values& values, int rows, std:
   WD_CHECK(n >= 0 && chunks <= 0x7fffffff && rows > 0 && rows <= 0xffff, "CUDA kernel ", name, ": [", rows,
            ", ", n, "]");
   if (chunks == 1) {
-    launch(kernel_of<sum_only_chunk<kInto, Values>, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, values, n, out);
+    launch(kernel_of<sum_only_chunk<kInto, Values>, kThreads>(),
+           {static_cast<unsigned>(rows), kThreads, stream}, values, n, out);
     return check_launch(name);
   }
   if (chunks > 0) {
@@ -50,7 +51,8 @@ void reduce(void* stream, const char* name, const Values& values, int rows, std:
     launch(kernel_of<sum_chunk<Values>, kThreads>(), {grid, kThreads, stream}, values, n, partial);
     check_launch(name);
   }
-  launch(kernel_of<sum_of_chunks<kInto>, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, partial, chunks, out);
+  launch(kernel_of<sum_of_chunks<kInto>, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream},
+         partial, chunks, out);
   check_launch(name);
 }
 
@@ -90,7 +92,8 @@ __device__ __forceinline__ void moments_of_row(const Moments& moments, std::int6
 void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
                         std::int64_t n, double* out) {
   WD_CHECK(rows > 0 && rows <= 0x7fffffff && n >= 0, "CUDA kernel masked_row_moments: [", rows, ", ", n, "]");
-  launch(kernel_of<moments_of_row, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream}, Moments{x, mask}, n, out);
+  launch(kernel_of<moments_of_row, kThreads>(), {static_cast<unsigned>(rows), kThreads, stream},
+         Moments{x, mask}, n, out);
   check_launch("masked_row_moments");
 }
 

@@ -48,7 +48,8 @@ template <auto row, typename Args>
 void for_each_warp_row(void* stream, const char* name, const Args& args) {
   const std::int64_t blocks = (args.rows + kWarpRows - 1) / kWarpRows;
   WD_CHECK(blocks <= 0x7fffffff, name, ": ", args.rows, " rows");
-  launch(kernel_of<warp_rows<row, Args>, 32 * kWarpRows>(), {static_cast<unsigned>(blocks), 32 * kWarpRows, stream}, args);
+  launch(kernel_of<warp_rows<row, Args>, 32 * kWarpRows>(),
+         {static_cast<unsigned>(blocks), 32 * kWarpRows, stream}, args);
   check_launch(name);
 }
 

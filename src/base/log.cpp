@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -145,8 +146,12 @@ void write_to(spdlog::sinks::sink& sink, spdlog::level::level_enum level, std::s
 void write(spdlog::level::level_enum level, std::string_view message) {
   if (own) {
     const std::string text(without_controls(message));
-    write_to(*logger().console, level, own->label + ": " + text);
     if (own->file) write_to(*own->file, level, text);
+    static std::mutex mutex;
+    static std::set<std::string> said;
+    const std::lock_guard lock(mutex);
+    if (level != spdlog::level::info && said.insert(text).second)
+      write_to(*logger().console, level, own->label + ": " + text);
     return;
   }
   logger().front->log(level, spdlog::string_view_t(without_controls(message)));

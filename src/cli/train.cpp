@@ -631,8 +631,8 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
   const Config& config = setup.config;
   std::filesystem::path folder = arguments.launch.membership().restart_dir;
   if (folder.empty() && group.leads())
-    folder = std::filesystem::absolute(
-        make_batch_folder(config, arguments.resumes_or_begins(), "population"));
+    folder =
+        std::filesystem::absolute(make_batch_folder(config, arguments.resumes_or_begins(), "population"));
   folder = group.broadcast(folder.string());
   heartbeat::run_folder(folder.string());
   std::vector<BatchRun> runs;
@@ -665,8 +665,7 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
   const int code = train_members(setup, group, train_member, [&] { view.refresh(); });
   view.finish();
   if (group.leads()) report_batch(runs, folder, "member", quiet);
-  if (code != 0 && group.leads())
-    logging::info(concat("--resume ", shell_word(folder.string()), " goes on"));
+  if (code != 0 && group.leads()) logging::info(concat("--resume ", shell_word(folder.string()), " goes on"));
   return code;
 }
 

@@ -57,7 +57,8 @@ struct Captures {
     step = is_new ? Step::kWarmUp : found->second ? Step::kReplay : Step::kCapture;
   }
   void capture(const std::vector<int>& form, const std::function<void()>& enqueue) {
-    const auto earlier = std::ranges::find_if(forms, [](const auto& entry) { return entry.second != nullptr; });
+    const auto earlier =
+        std::ranges::find_if(forms, [](const auto& entry) { return entry.second != nullptr; });
     forms[form] = gpu().capture(stream, enqueue, earlier == forms.end() ? nullptr : earlier->second.get());
   }
 };

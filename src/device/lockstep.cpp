@@ -48,6 +48,25 @@ class Allocation final : public MemberLaunch {
   at::TensorOptions options_;
 };
 
+class Zero final : public MemberLaunch {
+ public:
+  explicit Zero(const at::Tensor& tensor) : tensor_(tensor) {}
+
+  bool is_like(const MemberLaunch& other) const override {
+    const at::Tensor& o = static_cast<const Zero&>(other).tensor_;
+    return tensor_.sizes() == o.sizes() && tensor_.strides() == o.strides();
+  }
+  void enqueue(const MemberLaunch* const* all, std::size_t count) const override {
+    std::vector<at::Tensor> tensors;
+    for (std::size_t k = 0; k < count; ++k) tensors.push_back(static_cast<const Zero*>(all[k])->tensor_);
+    if (const at::Tensor batch = batch_of(tensors); batch.defined()) tensors = {batch};
+    for (const at::Tensor& tensor : tensors) tensor.zero_();
+  }
+
+ private:
+  at::Tensor tensor_;
+};
+
 }  // namespace
 
 struct Lockstep::Impl {
@@ -55,7 +74,7 @@ struct Lockstep::Impl {
   struct Member {
     State state = State::kReady;
     const MemberLaunch* launch = nullptr;
-    std::exception_ptr error;           // of its launch
+    std::exception_ptr error;  // of its launch
     const std::vector<int>* brought = nullptr;
     std::map<int, std::size_t> made;  // graphs and branches, by kind
     std::condition_variable turn;
@@ -115,7 +134,8 @@ struct Lockstep::Impl {
     while (!all.empty()) {
       const MemberLaunch& first = *all.front()->launch;
       const auto rest = std::ranges::stable_partition(all, [&](const Member* one) {
-        return typeid(*one->launch) == typeid(first) && first.is_like(*one->launch);
+        return one->launch == &first ||
+               (typeid(*one->launch) == typeid(first) && first.is_like(*one->launch));
       });
       std::vector<const MemberLaunch*> alike;
       for (auto one = all.begin(); one != rest.begin(); ++one) alike.push_back((*one)->launch);
@@ -186,6 +206,25 @@ std::shared_ptr<void>& Lockstep::shared(int kind, std::size_t number) {
   return impl_->common[{kind, number}];
 }
 std::size_t Lockstep::next_number(int kind) { return impl_->self().made[kind]++; }
+
+at::Tensor batch_of(const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() < 2) return {};
+  const at::Tensor& first = tensors[0];
+  const std::int64_t step = tensors[1].storage_offset() - first.storage_offset();
+  for (std::size_t k = 1; k < tensors.size(); ++k)
+    if (step <= 0 || !first.is_alias_of(tensors[k]) ||
+        tensors[k].storage_offset() - tensors[k - 1].storage_offset() != step)
+      return {};
+  std::vector<std::int64_t> sizes = first.sizes().vec(), strides = first.strides().vec();
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(tensors.size()));
+  strides.insert(strides.begin(), step);
+  return first.as_strided(sizes, strides, first.storage_offset());
+}
+
+void zero_together(const at::Tensor& tensor) {
+  Lockstep* const all = tensor.is_cpu() ? nullptr : Lockstep::current();
+  all == nullptr ? static_cast<void>(tensor.zero_()) : all->launch(Zero(tensor));
+}
 
 at::Tensor zeros_together(at::IntArrayRef sizes, const at::TensorOptions& options) {
   if (Lockstep* const all = Lockstep::current(); all != nullptr && !options.device().is_cpu())

@@ -52,6 +52,13 @@ class Lockstep final : public Together {
   std::unique_ptr<Impl> impl_;
 };
 
+// A view [n, ...] of n tensors of the same shape and strides that are equally far apart in one storage;
+// undefined if they are not, or if there is only one.
+at::Tensor batch_of(const std::vector<at::Tensor>& tensors);
+
+// tensor.zero_(), with those of the other members.
+void zero_together(const at::Tensor& tensor);
+
 // Zeros on a device; in a population, as Lockstep::allocate().
 at::Tensor zeros_together(at::IntArrayRef sizes, const at::TensorOptions& options);
 

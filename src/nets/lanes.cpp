@@ -50,19 +50,20 @@ void Lane::begin() {
   is_new_ = true;
   for (const Learned& learned : learned_) {
     const at::Tensor& cleared = learned.clears ? learned.gradients : learned.numbers;
-    if (cleared.numel() > 0) cleared.zero_();
+    if (cleared.numel() > 0) zero_together(cleared);
   }
   for (const Part& part : parts_) {
     if (part.gradient == nullptr) continue;
     part.gradient->is_old = part.network->overwrites();
-    if (part.gradient->derived.defined()) part.gradient->derived.zero_();
+    if (part.gradient->derived.defined()) zero_together(part.gradient->derived);
   }
 }
 
 void Lane::end() {
   if (is_new_ && totals_.defined()) totals_.zero_();
   for (const Part& part : parts_)
-    if (part.gradient != nullptr && std::exchange(part.gradient->is_old, false)) part.gradient->flat.zero_();
+    if (part.gradient != nullptr && std::exchange(part.gradient->is_old, false))
+      zero_together(part.gradient->flat);
 }
 
 Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device)
@@ -98,9 +99,9 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
   }
   for (const auto& [name, columns, as_output, count, shared_by] : memory_) {
     const std::int64_t own = (rows + shared_by - 1) / shared_by;
-    const at::Tensor all =
-        (as_output ? make_output(count * own, columns, floats) : zeros_together({count * own, columns}, floats))
-            .unflatten(0, {count, own});
+    const at::Tensor all = (as_output ? make_output(count * own, columns, floats)
+                                      : zeros_together({count * own, columns}, floats))
+                               .unflatten(0, {count, own});
     lane.rows_.push_back({name, all, all.unbind()});
   }
   if (learns) lane.ones_ = at::ones({rows}, floats);

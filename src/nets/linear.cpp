@@ -20,11 +20,10 @@ namespace {
 // A product of one member. Those of alike shapes whose matrices are equally far apart are one batch.
 class ProductLaunch final : public MemberLaunch {
  public:
-  using Run = void (GpuLinear&, std::vector<at::Tensor>&);
+  using Run = void(GpuLinear&, std::vector<at::Tensor>&);
 
   // kind: which product; flags included.
-  ProductLaunch(GpuLinear& linear, int kind, std::vector<at::Tensor> operands,
-                std::function<Run> run)
+  ProductLaunch(GpuLinear& linear, int kind, std::vector<at::Tensor> operands, std::function<Run> run)
       : linear_(linear), kind_(kind), operands_(std::move(operands)), run_(std::move(run)) {}
 
   bool is_like(const MemberLaunch& other) const override {
@@ -32,26 +31,19 @@ class ProductLaunch final : public MemberLaunch {
     const auto alike = [](const at::Tensor& a, const at::Tensor& b) {
       return a.sizes() == b.sizes() && a.strides() == b.strides() && a.dtype() == b.dtype();
     };
-    return kind_ == o.kind_ && operands_[0].dim() == 2 &&
-           stream_ == o.stream_ && std::ranges::equal(operands_, o.operands_, alike);
+    return kind_ == o.kind_ && operands_.back().dim() == 2 && stream_ == o.stream_ &&
+           std::ranges::equal(operands_, o.operands_, alike);
   }
 
   void enqueue(const MemberLaunch* const* all, std::size_t count) const override {
     std::vector<at::Tensor> batch;
-    for (std::size_t operand = 0; operand < operands_.size() && count > 1; ++operand) {
-      const auto of = [&](std::size_t k) -> const at::Tensor& { return member(all, k).operands_[operand]; };
-      const at::Tensor& first = of(0);
-      const std::int64_t step = of(1).storage_offset() - first.storage_offset();
-      for (std::size_t k = 1; k < count; ++k)
-        if (step <= 0 || !first.is_alias_of(of(k)) ||
-            of(k).storage_offset() - of(k - 1).storage_offset() != step)
-          return one_by_one(all, count);
-      std::vector<std::int64_t> sizes = first.sizes().vec(), strides = first.strides().vec();
-      sizes.insert(sizes.begin(), static_cast<std::int64_t>(count));
-      strides.insert(strides.begin(), step);
-      batch.push_back(first.as_strided(sizes, strides, first.storage_offset()));
+    for (std::size_t operand = 0; operand < operands_.size(); ++operand) {
+      std::vector<at::Tensor> of_members;
+      for (std::size_t k = 0; k < count; ++k) of_members.push_back(member(all, k).operands_[operand]);
+      batch.push_back(batch_of(of_members));
+      if (!batch.back().defined()) return one_by_one(all, count);
     }
-    count > 1 ? run_(linear_, batch) : one_by_one(all, count);
+    run_(linear_, batch);
   }
 
  private:

@@ -11,7 +11,6 @@
 
 namespace wd {
 
-
 namespace {
 
 // Matrices have one more dimension in front if there are several.

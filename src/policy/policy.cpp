@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/distribution.h"
+#include "kernels/hidden_gradient.h"
 #include "kernels/noise_gradient.h"
 #include "kernels/sample.h"
 #include "src/base/join.h"
@@ -104,7 +105,8 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   }
   if (head->uses_latent && head->deviations == Head::kNumbers) {
     log_std = log_std.view({layout.components, layout.latent});
-    noise_parts = at::empty({(device.is_cuda() ? kNoiseParts : 0) * log_std.numel()}, log_std.options());
+    noise_parts = at::empty({(device.is_cuda() ? HiddenGradientArgs::kMaxParts : 0) * log_std.numel()},
+                            log_std.options());
   }
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
@@ -488,7 +490,13 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   const at::Tensor& sum = lane.numbers(*self.model);
   if (pass.latent.defined()) return self.add_noise_gradient(pass, log_std_grad, sum);
   if (self.device.is_cuda()) {
-    sum.addmv_(log_std_grad.narrow(0, 0, n).t(), lane.ones().narrow(0, 0, n));
+    HiddenGradientArgs args{.rows = n, .width = self.layout.components};
+    args.grad.floats = log_std_grad.mutable_data_ptr<float>();
+    args.grad.stride = log_std_grad.stride(0);
+    args.bias_grad = sum.mutable_data_ptr<float>();
+    args.biases = args.width;
+    args.parts = at_row<float>(self.noise_parts);
+    cuda::hidden_gradient(current_queue(self.device).stream, args);
   } else {
     add_columns(rows_of<const float>(log_std_grad), n, self.layout.components, sum.mutable_data_ptr<float>());
   }

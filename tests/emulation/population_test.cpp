@@ -68,9 +68,10 @@ TEST_P(EmulatedPopulation, HasTheBitsOfSingleTrainings) {
   }
 }
 
-constexpr const char* kTogether[] = {"ppo",  "gaussian", "a2c",    "chain_bf16", "perceptron_bf16", "dqn",
-                                     "sac",  "qmix",     "values", "gru",        "dqn_windows",     "normalized",
-                                     "td3",  "gsde",     "tables", "entities"};
+constexpr const char* kTogether[] = {"ppo",         "gaussian",   "a2c",  "chain_bf16", "perceptron_bf16",
+                                     "dqn",         "sac",        "qmix", "values",     "gru",
+                                     "dqn_windows", "normalized", "td3",  "gsde",       "tables",
+                                     "entities"};
 
 std::vector<GraphCase> cases() {
   std::vector<GraphCase> some;
@@ -89,9 +90,9 @@ class EmulatedPopulationLaunches : public testing::TestWithParam<LaunchCase> {};
 // The device has the launches of one training, but for operations of torch, and those of each rollout's start.
 TEST_P(EmulatedPopulationLaunches, AreThoseOfOne) {
   const auto training = [](int member) {
-    return make_setup(GetParam().env, {"trainer.num_envs=8", "trainer.train_batch_size=128",
-                                       concat("trainer.precision=", GetParam().precision),
-                                       concat("trainer.seed=", member)});
+    return make_setup(GetParam().env,
+                      {"trainer.num_envs=8", "trainer.train_batch_size=128",
+                       concat("trainer.precision=", GetParam().precision), concat("trainer.seed=", member)});
   };
   emulation::captured_launches().clear();
   train_together(1, training, [](int) { return 4; });

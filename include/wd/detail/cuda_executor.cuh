@@ -270,7 +270,8 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   const bool staged = fits_in_shared(wanted, static_cast<std::size_t>(limit));
   if (!staged && view.scratch == nullptr)
     throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
-  constexpr int kThreads = kTile == 0 ? kMaxThreads : kPackedThreads, kBlocks = kTile == 0 ? 1 : kPackedBlocks;
+  constexpr int kThreads = kTile == 0 ? kMaxThreads : kPackedThreads,
+                kBlocks = kTile == 0 ? 1 : kPackedBlocks;
   const auto kernel = staged ? cuda::kernel_of<step_replicas<Env, kTile, true>, kThreads, kBlocks>()
                              : cuda::kernel_of<step_replicas<Env, kTile, false>, kThreads, kBlocks>();
   if (staged) cuda::ask_for_shared("environment step", kernel, wanted);

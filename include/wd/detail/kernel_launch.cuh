@@ -40,8 +40,8 @@ __device__ __forceinline__ void call(const Pack<First, Rest...>& args, const Bef
 
 // A launch has at most 32,764 bytes of arguments (CUDA 12.1, compute capability 7.0).
 template <typename... Args>
-inline constexpr std::size_t kMostTogether =
-    sizeof(Pack<Args...>) > 1000 ? 32'000 / sizeof(Pack<Args...>) : 32;
+inline constexpr std::size_t kMostTogether = sizeof(Pack<Args...>) > 1000 ? 32'000 / sizeof(Pack<Args...>)
+                                                                          : 32;
 template <typename... Args>
 struct Several {
   Pack<Args...> of[kMostTogether<Args...>];
@@ -53,9 +53,9 @@ template <auto body, int kThreads, int kBlocks, typename... Args>
 __global__ void __launch_bounds__(kThreads, kBlocks) one_kernel(__grid_constant__ const Pack<Args...> args) {
   call<body>(args);
 }
-// blockIdx.z selects the member.
+// blockIdx.z selects the member. The place of the arguments takes a register, so fewer blocks need room.
 template <auto body, int kThreads, int kBlocks, typename... Args>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+__global__ void __launch_bounds__(kThreads, (kBlocks + 1) / 2)
     several_kernel(__grid_constant__ const Several<Args...> all) {
   call<body>(all.of[blockIdx.z]);
 }

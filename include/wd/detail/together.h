@@ -9,7 +9,7 @@ namespace wd {
 class MemberLaunch {
  public:
   virtual ~MemberLaunch() = default;
-  // Whether one launch can do both; `other` is of the same type.
+  // Whether one launch can do both; `other` is another one of the same type.
   virtual bool is_like(const MemberLaunch& other) const = 0;
   // Enqueues what `count` alike ones ask for; the first is this.
   virtual void enqueue(const MemberLaunch* const* all, std::size_t count) const = 0;

@@ -12,8 +12,15 @@ std::array<double, 2> emulation::product_seconds = {1.0, 2.0};
 
 namespace {
 
-// a b, by the faster of two algorithms, which add in another order.
+// a b, by the faster of two algorithms, which add in another order. Each product of a batch has the bits that
+// it has alone.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  if (a.dim() > 2 || b.dim() > 2) {
+    std::vector<at::Tensor> products;
+    for (std::int64_t k = 0; k < (a.dim() > 2 ? a : b).size(0); ++k)
+      products.push_back(product(a.dim() > 2 ? a[k] : a, b.dim() > 2 ? b[k] : b));
+    return at::stack(products);
+  }
   const std::int64_t terms = a.size(-1), half = terms / 2;
   const auto find = [&] {
     return Candidates(
