@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -658,8 +659,11 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
   const auto train_member = [&](int member) {
     if (received != 0) return 128 + received;
     ConfigSources own = member_sources(sources, config, folder, member);
+    static std::mutex loading;  // environments are looked up, and compiled, by one thread at a time
+    std::unique_lock lock(loading);
     Origin origin = find_origin(arguments, own);
     Experiment experiment = load_setup_that_fits(own, arguments.launch.membership());
+    lock.unlock();
     return train_one(arguments, own, std::move(origin), std::move(experiment), group);
   };
   const int code = train_members(setup, group, train_member, [&] { view.refresh(); });

@@ -94,6 +94,7 @@ static void run_together(Lockstep& all, Captures& captures, const std::function<
       return !std::equal(all.active().rbegin(), all.active().rend(), entry.first.rbegin()) ||
              entry.first.size() != all.active().size() + static_cast<std::size_t>(entry.first.front()) + 1;
     };
+    if (std::ranges::any_of(captures.forms, of_others)) synchronize(captures.device);
     std::erase_if(captures.forms, of_others);
     captures.decide(form);
   }

@@ -42,10 +42,10 @@ std::string short_name(std::string_view name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   std::string text(name);
   for (std::size_t at = 0; (at = text.find(kUnnamed)) != std::string::npos;) text.erase(at, kUnnamed.size());
-  // for_each_kernel<&(wd::loss_row(wd::LossArgs const&, long)), wd::LossArgs> runs loss_row.
-  constexpr std::string_view kForEach = "wd::cuda::for_each_kernel<";
-  if (text.starts_with(kForEach)) {
-    const std::size_t begin = text.find("wd::", kForEach.size());
+  // one_kernel<&(void run_item<&wd::loss_row, wd::LossArgs>(wd::LossArgs const&, long)), ...> runs loss_row.
+  for (const std::string_view outer :
+       {"wd::cuda::one_kernel<", "wd::cuda::several_kernel<", "wd::cuda::run_item<"}) {
+    const std::size_t begin = text.starts_with(outer) ? text.find("wd::", outer.size()) : std::string::npos;
     if (begin != std::string::npos) text.erase(0, begin);
   }
   return text.substr(0, text.find_first_of("<(,"));

@@ -39,13 +39,19 @@ class Kernel:
 
     @property
     def name(self):
-        """A short name, such as sample_row, decide_kernel or step_kernel<Cartpole, 8>."""
+        """A short name, such as sample_row, decide or step_replicas<Cartpole, 8, true>: that of the body of one_kernel or several_kernel."""
         plain = subprocess.run(["c++filt", self.symbol], check=True, capture_output=True, text=True).stdout
         plain = plain.replace("(anonymous namespace)::", "").replace("wd::cuda::", "")
-        body = re.search(r"for_each_kernel<&?\(?(?:void )?(?:wd::)?(\w+(?:<.*?>(?=\())?)", plain)
-        step = re.search(r"step_kernel<[^>]*>", plain)
+        item = re.search(r"run_item<&?\(?(?:void )?(?:wd::)?(\w+(?:<.*?>(?=\())?)", plain)
+        step = re.search(r"step_replicas<[^>]*>", plain)
+        body = re.search(r"_kernel<&\(?(?:void )?(\w+(?:<.*?>(?=\())?)", plain)
         other = re.search(r"(\w+(?:<.*?>)?)\((?!Into)", plain)
-        return body[1] if body else step[0] if step else other[1] if other else plain.strip()
+        return item[1] if item else step[0] if step else body[1] if body else other[1] if other else plain.strip()
+
+    @property
+    def is_several(self):
+        """Whether it runs for several members of a population."""
+        return "several_kernel" in self.symbol
 
 
 def objects(build):
@@ -73,12 +79,16 @@ def ptx(path):
 
 
 def main():
-    print("| kernel | file | registers | static shared memory [bytes] | stack [bytes] | STG.128 |\n|---|---|---|---|---|---|")
+    print("| kernel | registers | for several members | static shared memory [bytes] | stack [bytes] | STG.128 |\n|---|---|---|---|---|---|")
+    rows = []
     for path in objects(sys.argv[1] if len(sys.argv) > 1 else "build"):
         code = sass(path)
-        for kernel in sorted(kernels(path), key=lambda kernel: kernel.name):
-            wide = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", code[kernel.symbol]))
-            print(f"| `{kernel.name}` | `{path.name.removesuffix('.o')}` | {kernel.registers} | {kernel.shared} | {kernel.stack} | {wide} |")
+        several = {kernel.name: kernel.registers for kernel in kernels(path) if kernel.is_several}
+        for kernel in kernels(path):
+            if not kernel.is_several:
+                wide = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", code[kernel.symbol]))
+                rows.append(f"| `{kernel.name}` | {kernel.registers} | {several.get(kernel.name, '-')} | {kernel.shared} | {kernel.stack} | {wide} |")
+    print("\n".join(sorted(rows)))
 
 
 if __name__ == "__main__":

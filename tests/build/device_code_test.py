@@ -31,7 +31,7 @@ def test_no_kernel_uses_local_memory():
 
 
 def test_the_largest_blocks_have_registers():
-    of_blocks = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, 0, \w+>", kernel.name)]
+    of_blocks = [kernel for kernel in every_kernel() if re.fullmatch(r"step_replicas<\w+, 0, \w+>", kernel.name)]
     assert len(of_blocks) >= 5
     assert {kernel.name: kernel.registers for kernel in of_blocks if kernel.registers * MOST_THREADS > 65536} == {}
 
@@ -40,11 +40,11 @@ def test_the_largest_blocks_have_registers():
 # rows copies the masks that do not begin at a word.
 STAGED = {f"staged_{what}<wd::{distribution}>" for what in ("loss", "sample")
           for distribution in ("CategoricalOf<wd::OneLane> ", "Gaussian", "Greedy", "Gsde", "Point", "SquashedGaussian", "StateGaussian")}
-READ_BYTES = {"admit_replica", "append_word", "attention_weights_of", "backward_kernel<wd::GruCell>", "backward_kernel<wd::LstmCell>", "choices_loss_row", "choices_target_row", "column_moments_of", "count_units_of", "decide_kernel", "draw_opponent", "draw_unit", "find_choice_of_row", "follow_episodes", "forward_kernel<wd::GruCell>", "forward_kernel<wd::LstmCell>", "keep_row", "gather_word", "gather_word_of", "loss_row", "mean_reward",
+READ_BYTES = {"admit_replica", "append_word", "attention_weights_of", "backward_sequences<wd::GruCell>", "backward_sequences<wd::LstmCell>", "choices_loss_row", "choices_target_row", "column_moments_of", "count_units_of", "decide", "draw_opponent", "draw_unit", "find_choice_of_row", "follow_episodes", "forward_sequences<wd::GruCell>", "forward_sequences<wd::LstmCell>", "keep_row", "gather_word", "gather_word_of", "loss_row", "mean_reward",
               "normalize_target", "place_units_of", "scatter_row", "steps_back_of_unit", "steps_of_unit", "teaching_row", "warp_rows<&loss_of_warp, wd::LossArgs>", "warp_rows<&sample_of_warp, wd::SampleArgs>",
-              "pool_backward_of", "pool_piece", "prioritize_replica", "random_action_row", "chunk_kernel<Moments>", "reward_sums_column", "row_moments_kernel", "returns_column",
-              "one_chunk_kernel<(Into)0, Moments>", "sample_row", "take_action", "td_loss_item", "td_loss_row", "td_target_row", "team_loss_row", "team_reward_row", "team_target_row", "team_value_row", "things_row_backward", "transitions_of_row"}
-WRITE_BYTES = {"append_word", "decide_kernel", "draw_opponent", "draw_unit", "find_choice_of_row", "gather_word", "gather_word_of", "keep_row", "returns_column", "scatter_row", "team_reward_row", "thing_of", "transitions_of_row"}
+              "pool_backward_of", "pool_piece", "prioritize_replica", "random_action_row", "sum_chunk<Moments>", "reward_sums_column", "moments_of_row", "returns_column",
+              "sum_only_chunk<(Into)0, Moments>", "sample_row", "take_action", "td_loss_item", "td_loss_row", "td_target_row", "team_loss_row", "team_reward_row", "team_target_row", "team_value_row", "things_row_backward", "transitions_of_row"}
+WRITE_BYTES = {"append_word", "decide", "draw_opponent", "draw_unit", "find_choice_of_row", "gather_word", "gather_word_of", "keep_row", "returns_column", "scatter_row", "team_reward_row", "thing_of", "transitions_of_row"}
 
 
 def move_bytes(instructions):
@@ -53,7 +53,7 @@ def move_bytes(instructions):
     for path in OBJECTS:
         code = device_code.sass(path)
         found |= {kernel.name for kernel in device_code.kernels(path) if re.search(rf"\b(?:{instructions})\.(?:\w+\.)*[US]8\b", code[kernel.symbol])}
-    return {name for name in found if not name.startswith("step_kernel")}
+    return {name for name in found if not name.startswith("step_replicas")}
 
 
 def test_words_are_not_moved_byte_by_byte():
@@ -66,7 +66,7 @@ def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
     """Checks tag_continuous: in PTX, float4 stores can only come from rows, because the state is copied as
     integers; the machine code keeps their width."""
     (path,) = [path for path in OBJECTS if path.name == "tag_continuous.env.cu.o"]
-    (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_kernel<TagContinuous, 0, true>"]
+    (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_replicas<TagContinuous, 0, true>"]
     rows = len(re.findall(r"\bst\.global\.v4\.f32\b", device_code.ptx(path)[kernel.symbol]))
     state = len(re.findall(r"\bst\.global\.v4\.[ub]32\b", device_code.ptx(path)[kernel.symbol]))
     stores = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", device_code.sass(path)[kernel.symbol]))
@@ -76,7 +76,7 @@ def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
 
 def test_a_replica_in_shared_memory_is_read_there():
     """Loads from an address that could be in any memory take twice the registers and several more instructions."""
-    staged = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, \d+, true>", kernel.name)]
+    staged = [kernel for kernel in every_kernel() if re.fullmatch(r"step_replicas<\w+, \d+, true>", kernel.name)]
     assert len(staged) >= 5
     for path in {kernel.file for kernel in staged}:
         code = device_code.sass(path)

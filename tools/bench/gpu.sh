@@ -224,7 +224,7 @@ stalls() {
     echo "there is no ncu, or no GPU"
     return "$kSkipped"
   fi
-  "$ncu" --target-processes all --kernel-name regex:'backward_kernel|forward_kernel|product_kernel|staged_loss|staged_sample|step_kernel' --launch-skip 40 --launch-count 24 \
+  "$ncu" --target-processes all --kernel-name-base demangled --kernel-name regex:'backward_rows|forward_rows|product_of_rows|staged_loss|staged_sample|step_replicas' --launch-skip 40 --launch-count 24 \
     --section SpeedOfLight --section Occupancy --section WarpStateStats --csv "$program" "${game[@]}" "${size[@]}" $(precision bf16) --device cuda \
     --set trainer.cuda_graphs=false --set eval.every=0 --train_batch_size 8192 --total_steps 16384 --quiet --run_dir "$work/stalls" >"$work/stalls.csv"
 }

@@ -466,9 +466,9 @@ GOALS = {
 }
 
 # Kernels of a profile, by their names.
-GROUP_OF = [("look_at|watch_|not_finite|search_kernel", "search"), ("product_kernel|backward_kernel|forward_kernel|perceptron", "products"), ("gradient_kernel|parts_kernel", "one pass"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel", "environment"),
+GROUP_OF = [("look_at|watch_|not_finite|search_kernel|search_array", "search"), ("product_kernel|backward_kernel|forward_kernel|perceptron|product_of_rows|(back|for)ward_rows|backward_tiles", "products"), ("gradient_kernel|parts_kernel|cuda::gradient$|sum_parts", "one pass"), ("loss_row|staged_loss", "loss"), ("sample", "sampling"), ("step_kernel|step_replicas", "environment"),
             ("entities|near_kernel", "entities"), ("gather_word", "gather"), ("Bgrad", "bias sums"), ("splitKreduce", "splitK"), ("elementwise", "element-wise"),
-            ("chunk_kernel|total_kernel", "loss sums"), ("std::enable_if|nvjet_sm90_tss_64x8_", "bias sums"),
+            ("chunk_kernel|total_kernel|sum_(only_)?chunk|sum_of_chunks", "loss sums"), ("std::enable_if|nvjet_sm90_tss_64x8_", "bias sums"),
             ("nvjet|cutlass|xmma", "products"), ("table", "table")]
 
 
