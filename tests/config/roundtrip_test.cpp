@@ -49,8 +49,8 @@ void expect_same(const PolicySettings& a, const PolicySettings& b) {
 }
 
 void expect_same(const Config& a, const Config& b) {
-  const auto& [name, source, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes,
-               checkpoint, inherited] = a;
+  const auto& [name, source, env, trainer, policies, seats, saving, eval, play, autoscale, members, origins,
+               notes, checkpoint, inherited] = a;
   EXPECT_EQ(name, b.name);
   EXPECT_EQ(source, b.source);
   EXPECT_TRUE(env == b.env);
@@ -60,6 +60,9 @@ void expect_same(const Config& a, const Config& b) {
   EXPECT_TRUE(eval == b.eval);
   EXPECT_TRUE(play == b.play);
   EXPECT_TRUE(autoscale == b.autoscale);
+  ASSERT_EQ(members.size(), b.members.size());
+  for (std::size_t k = 0; k < members.size(); ++k)
+    EXPECT_EQ(std::tie(members[k].path, members[k].values), std::tie(b.members[k].path, b.members[k].values));
   ASSERT_EQ(policies.size(), b.policies.size());
   for (std::size_t p = 0; p < policies.size(); ++p) expect_same(policies[p], b.policies[p]);
   static_cast<void>(origins);  // not settings, but what was said about them
@@ -163,6 +166,8 @@ class RoundTrip : public testing::Test {
                       model = policy + "model.";
     attempt({"opponents." + name +
              draw.one_of<std::string>({"=[runs/a, self, \"runs/b:x\"]", "=[\"runs/a\"]", "=[]"})});
+    attempt({"trainer.population=2", "members." + policy + "average=[0, 0.9]",
+             "members." + model + "fc_dims=[[8], [16, 8]]"});
     attempt({policy + "agents=" + draw.one_of<std::string>({"[" + role + "]", "[]"})});
     attempt(
         {model + "reads=" + draw.one_of<std::string>({"[observation, agent_id]", "[observation, state]"})});

@@ -68,10 +68,9 @@ TEST_P(EmulatedPopulation, HasTheBitsOfSingleTrainings) {
   }
 }
 
-constexpr const char* kTogether[] = {"ppo",         "gaussian",   "a2c",  "chain_bf16", "perceptron_bf16",
-                                     "dqn",         "sac",        "qmix", "values",     "gru",
-                                     "dqn_windows", "normalized", "td3",  "gsde",       "tables",
-                                     "entities"};
+constexpr const char* kTogether[] = {"ppo",        "gaussian", "a2c",     "chain_bf16", "dqn",
+                                     "sac",        "td3",      "qmix",    "gru",        "dqn_windows",
+                                     "normalized", "gsde",     "entities"};
 
 std::vector<GraphCase> cases() {
   std::vector<GraphCase> some;
