@@ -111,12 +111,12 @@ def said(program, *arguments):
 
 
 def commands(program):
-    """Every command with its options. export and convert are tools of the Python package, which print their own help."""
+    """Every command with its options. Some are tools of the Python package, which print their own help."""
     overview = said(program, "--help")
     text = f"# Commands\n\nSettings are in [configuration](../configuration.md), and [exit codes](#exit-codes) below.\n\n```text\n{overview}\n```\n"
     for name in re.findall(r"^  ([a-z]+) {2,}\S", overview.split("Examples:")[0], re.M):
-        if name in ("export", "convert"):
-            text += f"\n## wdtrain {name}\n\nSee [Python](../python.md#{'export' if name == 'export' else 'weights-of-other-frameworks'}).\n"
+        if page := {"export": "[Python](../python.md#export)", "convert": "[Python](../python.md#weights-of-other-frameworks)", "sweep": "[sweeps](../sweeps.md)"}.get(name):
+            text += f"\n## wdtrain {name}\n\nSee {page}.\n"
         else:
             text += f"\n## wdtrain {name}\n\n```text\n{said(program, name, '--help')}\n```\n"
     codes = re.findall(r"^\.TP\n(.+)\n(.+)$", said(program, "man").split(".SH EXIT STATUS")[1].split(".SH")[0], re.M)

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -100,7 +101,12 @@ struct Lockstep::Impl {
     std::unique_lock lock(mutex);
     self().state = state;
     pass_on();
-    self().turn.wait(lock, [&] { return turn == own; });
+    wait_for_turn(lock);
+  }
+
+  // wait() without a limit needs gcc 12's libstdc++, and systems with glibc 2.34 have that of gcc 11.
+  void wait_for_turn(std::unique_lock<std::mutex>& lock) {
+    while (!self().turn.wait_for(lock, std::chrono::hours(1), [&] { return turn == own; })) continue;
   }
 
   void pass_on() {
@@ -169,7 +175,7 @@ void Lockstep::run(const std::function<void(int)>& work) {
       together = this;
       {
         std::unique_lock lock(impl_->mutex);
-        impl_->self().turn.wait(lock, [&] { return impl_->turn == member; });
+        impl_->wait_for_turn(lock);
       }
       work(member);
       together = nullptr;
