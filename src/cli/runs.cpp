@@ -87,8 +87,8 @@ void refuse_several(const std::string& folder, const std::string& count) {
 std::string one_run(const std::string& word) {
   if (word == kLatest) return latest_run().string();
   std::error_code error;
-  const bool one = run_report::is_run(word) ||
-                   (fs::exists(fs::path(word) / "config.yaml", error) && !is_population(word));
+  const bool one =
+      run_report::is_run(word) || (fs::exists(fs::path(word) / "config.yaml", error) && !is_population(word));
   if (word.empty() || one || !fs::is_directory(word, error) || is_checkpoint(word)) return word;
   bool all = true;
   const std::vector<fs::path> runs = runs_near(word, all);

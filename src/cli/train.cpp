@@ -579,7 +579,8 @@ Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
 Origin find_origin(TrainArguments& arguments, ConfigSources& sources) {
   Origin origin;
   if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
-    if (is_population(restart)) sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
+    if (is_population(restart))
+      sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
     if (list_checkpoints(restart / "checkpoints").empty()) return origin;
     origin.run = restart;
     // This command began it.
@@ -621,7 +622,8 @@ int train_one(const TrainArguments& arguments, const ConfigSources& sources, Ori
 
 // Refuses what a population cannot do and what a member's settings would be refused for, before anything
 // begins. Throws UsageError.
-void check_population(const TrainArguments& arguments, const ConfigSources& sources, const Experiment& setup) {
+void check_population(const TrainArguments& arguments, const ConfigSources& sources,
+                      const Experiment& setup) {
   const Config& config = setup.config;
   if (config.trainer.population == 0) return;
   const std::pair<bool, const char*> mistakes[] = {
