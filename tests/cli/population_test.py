@@ -12,7 +12,6 @@ import subprocess
 import pytest
 import yaml
 
-import wdtrain as package
 from checkpoint.runs import left, wait_for
 from cli.program import OnDemand, output, wdtrain
 
@@ -271,17 +270,3 @@ def test_commands_tell_a_population_from_a_run(tmp_path):
     assert "episodes" in output("eval", folder / "1", "--episodes", 2)
     assert re.search(r"population: 2\b", output("train", "--resume", folder, "--print_config"))
     assert "folder RUN/k" in output("config", "trainer.population")
-
-
-def test_python_returns_the_members_in_order(tmp_path):
-    rows = []
-    runs = package.train("cartpole", run_dir=tmp_path / "run", total_steps=640, num_envs=8, train_batch_size=64, device="cpu", progress=False,
-                         on_log=rows.append, **{"trainer.population": 3, "members": {"policy.shared.lr": [1e-3, 2e-3, 3e-3]}})
-    assert [run.folder for run in runs] == [tmp_path / "run" / member for member in "012"]
-    assert [run.config["policy"]["shared"]["lr"] for run in runs] == [1e-3, 2e-3, 3e-3]
-    assert {row["member"] for row in rows} == {0, 1, 2} and "seed" not in rows[0]
-    again = package.train(resume=tmp_path / "run", progress=False)
-    assert [run.folder for run in again] == [run.folder for run in runs] and starts(tmp_path / "run" / "1") == 1
-    unnamed = package.train("cartpole", settings=["saving.basedir=" + str(tmp_path), "trainer.population=2"], total_steps=640, num_envs=8, train_batch_size=64,
-                            device="cpu", progress=False)
-    assert len(unnamed) == 2 and unnamed[0].folder.parent.name.endswith("-population")

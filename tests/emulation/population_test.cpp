@@ -68,6 +68,18 @@ TEST_P(EmulatedPopulation, HasTheBitsOfSingleTrainings) {
   }
 }
 
+// Else a product would read rows of a member that has ended, or of nobody.
+TEST(BatchOfMembers, IsOfTensorsInOrderThatAreEquallyFarApart) {
+  const at::Tensor rows = at::arange(24, at::kFloat).view({4, 6});
+  const at::Tensor batch = batch_of({rows[0], rows[2]});
+  ASSERT_TRUE(batch.defined());
+  EXPECT_TRUE(batch.equal(at::stack({rows[0], rows[2]})));
+  EXPECT_FALSE(batch_of({rows[0], rows[2], rows[3]}).defined());
+  EXPECT_FALSE(batch_of({rows[1], rows[0]}).defined());
+  EXPECT_FALSE(batch_of({rows[0], rows[1].clone()}).defined());
+  EXPECT_FALSE(batch_of({rows[0]}).defined());
+}
+
 constexpr const char* kTogether[] = {"ppo",         "gaussian",   "a2c",  "chain_bf16", "perceptron_bf16",
                                      "dqn",         "sac",        "qmix", "values",     "gru",
                                      "dqn_windows", "normalized", "td3",  "gsde",       "tables",
