@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "src/device/lockstep.h"
+#include "src/device/tensor_device.h"
 #include "src/emulator/streams.h"
 #include "tests/trainer/graph_cases.h"
 
@@ -66,6 +67,21 @@ TEST_P(EmulatedPopulation, HasTheBitsOfSingleTrainings) {
     expect_same_bits(train_with(training(member), kIterations + member),
                      members[static_cast<std::size_t>(member)]);
   }
+}
+
+// Else work of a member that is gone would be done for ever, on memory that others have by then.
+TEST(GraphOfMembers, LeavesOutThoseThatHaveEnded) {
+  const Device device{DeviceKind::kCuda, 0};
+  const int runs[] = {4, 9, 6};
+  std::vector<at::Tensor> counts;
+  for (int k = 0; k < 3; ++k) counts.push_back(at::zeros({1}, torch_device(device)));
+  Lockstep all(3);
+  all.run([&](int member) {
+    Graph graph(device, true);
+    for (int run = 0; run < runs[member]; ++run)
+      graph.run([&] { counts[static_cast<std::size_t>(member)].add_(1.0); });
+  });
+  for (std::size_t k = 0; k < counts.size(); ++k) EXPECT_EQ(counts[k].cpu().item<float>(), runs[k]);
 }
 
 // Else a product would read rows of a member that has ended, or of nobody.
