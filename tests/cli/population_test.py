@@ -269,4 +269,4 @@ def test_commands_tell_a_population_from_a_run(tmp_path):
     assert "2 runs in 2 groups" in output("report", folder) and (folder / "report.html").stat().st_size > 1000
     assert "episodes" in output("eval", folder / "1", "--episodes", 2)
     assert re.search(r"population: 2\b", output("train", "--resume", folder, "--print_config"))
-    assert "folder RUN/k" in output("config", "trainer.population")
+    assert "folder RUN/k" in output("config", "trainer.population") and "for each member of trainer.population" in output("config", "members.policy.shared.lr")
