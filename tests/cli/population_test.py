@@ -266,7 +266,7 @@ def test_commands_tell_a_population_from_a_run(tmp_path):
         done = wdtrain(*words)
         assert done.returncode == 2 and f"{folder}: holds 2 runs: name one of them" in done.stderr, done.stderr
     assert len(re.findall(r"^[01] +finished +cartpole", output("list", folder), re.M)) == 2
-    assert "2 runs in 2 groups" in output("report", folder) and (folder / "report.html").stat().st_size > 1000
+    assert "2 runs in 2 groups" in output("report", folder, cwd=tmp_path) and (tmp_path / "report.html").stat().st_size > 1000
     assert "episodes" in output("eval", folder / "1", "--episodes", 2)
     assert re.search(r"population: 2\b", output("train", "--resume", folder, "--print_config"))
     assert "folder RUN/k" in output("config", "trainer.population") and "for each member of trainer.population" in output("config", "members.policy.shared.lr")
