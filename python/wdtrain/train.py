@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from wdtrain import files, installed
 from wdtrain.files import RunError, UsageError
@@ -59,7 +59,7 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
           config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
           total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, seeds: Sequence[int] | None = None, jobs: int | None = None,
           **options: Any) -> Run | list[Run]:
-    """Trains policies, waits for the end, and returns the Run; with seeds, a list of Runs.
+    """Trains policies, waits for the end, and returns the Run; with seeds or a population, a list of Runs.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
     algorithm: of all policies that learn: "PPO". If it is another one than before, the policies' settings begin with its defaults.
@@ -68,7 +68,8 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
     config: a YAML file, over the one that belongs to the environment.
     resume: a Run, or the folder of one or of its checkpoint, that goes on.
     seeds: range(1, 11): one training for each, in run_dir/SEED, `jobs` at a time (None: as many as this machine has processors or
-        GPUs for). on_log's lines have their "seed". RunError names a seed that fails, after the others have ended.
+        GPUs for). on_log's lines have their "seed". RunError names a seed that fails, after the others have ended. With
+        **{"trainer.population": 8} the list has the members in their order, and the lines their "member".
     settings: as for --set: ["policy.shared.lr=1e-3"].
     progress: False: shows warnings only.
     on_log: is called with each line of metrics, a dictionary. If it returns False, training ends as by Ctrl-C, and the run is returned.
@@ -106,9 +107,12 @@ def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str
             raise
         command = [f"--algorithm={algorithm.upper()}" if word.startswith("--algorithm=") else word for word in command]
         effective = _checked(command)
-    if folder := effective["saving"]["run_dir"] if resume in (None, "auto") else Run(_text(resume)).folder:
-        return _trained(command, pathlib.Path(folder), progress, on_log, seeds)
-    return _in_new_folder(command, effective, progress, on_log, seeds)
+    several = _Several("seed", seeds) if seeds is not None else None
+    if members := effective["trainer"]["population"]:
+        several = _Several("member", range(members))
+    if folder := effective["saving"]["run_dir"] if resume in (None, "auto") or members else Run(_text(resume)).folder:
+        return _trained(command, pathlib.Path(folder), progress, on_log, several)
+    return _in_new_folder(command, effective, progress, on_log, several)
 
 
 def evaluate(run: Any, episodes: int = 100, **options: Any) -> dict[str, Any]:
@@ -243,12 +247,23 @@ def _in_python(message):
 # --- the process ----------------------------------------------------------------------------------------------
 
 
-def _in_new_folder(command, effective, progress, on_log, seeds):
+class _Several(NamedTuple):
+    """Trainings of one call: each has its folder in that of all."""
+
+    what: str  # "seed", "member": the key of its lines in on_log
+    names: Sequence[int]
+
+    @property
+    def folder(self):
+        return "seeds" if self.what == "seed" else "population"
+
+
+def _in_new_folder(command, effective, progress, on_log, several):
     """Makes the folder that the program would make: it is known here, whatever else trains at the same time."""
     saving = effective["saving"]
     game = re.sub(r"^pickle:(?:.*/)?(.+)-\w{16}\.pkl$", r"\1", effective["name"])  # a function is known by its name
     parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], re.sub(r"[^A-Za-z0-9_.-]", "_", game[:100]))
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed'] if seeds is None else 'seeds'}"
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed'] if several is None else several.folder}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, 1 << 20):
@@ -259,38 +274,38 @@ def _in_new_folder(command, effective, progress, on_log, seeds):
     except OSError as error:
         raise UsageError(f"the run's folder cannot be made: {error}: name another with run_dir") from error
     try:
-        return _trained([*command, f"--run_dir={folder}"], folder, progress, on_log, seeds)
+        return _trained([*command, f"--run_dir={folder}"], folder, progress, on_log, several)
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if nothing was written
 
 
-def _trained(command, folder, progress, on_log, seeds):
-    """Runs the training whose folder this is, or those of the seeds in it."""
-    runs = {None: folder} if seeds is None else {seed: folder / str(seed) for seed in seeds}
+def _trained(command, folder, progress, on_log, several):
+    """Runs the training whose folder this is, or those of several in it."""
+    runs = {None: folder} if several is None else {name: folder / str(name) for name in several.names}
 
     def result():
-        found = [Run(run) for run in runs.values() if seeds is None or (run / "summary.json").exists()]
-        return found[0] if seeds is None else found
+        found = [Run(run) for run in runs.values() if several is None or (run / "summary.json").exists()]
+        return found[0] if several is None else found
 
     stdout = _terminal() if progress else None
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told:  # a file, unlike a pipe, is never full
-        words = command if stdout or (progress and seeds) else [*command, "--quiet"]
+        words = command if stdout or (progress and several) else [*command, "--quiet"]
         process = None
         voices = [_Voice(said, stdout is not None)]
         if progress and not stdout:
-            voices.append(_Voice(told, False, sys.stdout) if seeds else _Progress(folder))
-        for seed, run in runs.items() if on_log else ():
-            voices.append(_Listener(run, on_log if seeds is None else lambda row, seed=seed: on_log({**row, "seed": seed})))
+            voices.append(_Voice(told, False, sys.stdout) if several else _Progress(folder))
+        for name, run in runs.items() if on_log else ():
+            voices.append(_Listener(run, on_log if several is None else lambda row, name=name: on_log({**row, several.what: name})))
         try:
             with _interrupts_later():
-                process = _start(words, stdout or (told if seeds else said), said)
+                process = _start(words, stdout or (told if several else said), said)
             _follow(process, voices)
         except BaseException as error:
             if process is not None:
                 _stop(process, voices)
             if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(_how_to_go_on(folder, seeds)) from None
+                raise KeyboardInterrupt(_how_to_go_on(folder, several)) from None
             if not isinstance(error, _EnoughError) or process.returncode not in (0, 130):
                 raise
             return result()
@@ -359,8 +374,8 @@ def _stop(process, voices):
     process.wait()
 
 
-def _how_to_go_on(folder, seeds):
-    if seeds is not None:
+def _how_to_go_on(folder, several):
+    if several is not None:
         return f"the trainings were interrupted; their folder is {folder}; the same call with run_dir={str(folder)!r} and resume='auto' goes on"
     if not (folder / "summary.json").exists():
         return "the training was interrupted before it began"

@@ -79,12 +79,18 @@ nlohmann::ordered_json json_of(const Explained& one) {
   return json;
 }
 
+constexpr const char* kMembers =
+    "a list with a value for each member of trainer.population, where PATH is that of a setting of env or "
+    "policy, or trainer.seed: members.policy.NAME.lr=[1e-3, 3e-4] (docs/populations.md)";
+
 // Throws UsageError if the word names no setting.
 std::vector<Explained> explained_by(const std::string& word, const std::vector<Explained>& all) {
   std::vector<Explained> found;
   const std::string ours(config::our_name(word));
   for (const Explained& one : all)
     if (names(ours.empty() ? word : ours, one.field.name)) found.push_back(one);
+  if (word.substr(0, word.find('.')) == "members")
+    found.push_back({{.name = "members.PATH", .type = "list", .value = "none", .help = kMembers}, "none"});
   if (!found.empty()) return found;
   std::vector<std::string> keys;
   for (const Explained& one : all) {

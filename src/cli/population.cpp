@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -33,21 +34,24 @@ ConfigSources member_sources(ConfigSources sources, const Config& config, const 
   return sources;
 }
 
-int train_members(const Experiment& setup, const ProcessGroup& group,
-                  const std::function<int(int member)>& train, const std::function<void()>& watch) {
+std::vector<int> train_members(const Experiment& setup, const ProcessGroup& group,
+                               const std::function<int(int member)>& train,
+                               const std::function<void()>& watch) {
   const int members = setup.config.trainer.population;
   std::vector<int> codes(static_cast<std::size_t>(members));
+  std::promise<void> worker;  // has the error that ends this worker
   const auto train_one = [&](int member) {
     const logging::Labelled label(concat("member ", member));
     int& code = codes[static_cast<std::size_t>(member)];
     try {
       code = train(member);
-    } catch (const UsageError& error) {
-      code = 2;
-      logging::error(plain_message(error));
     } catch (const std::exception& error) {
-      code = 1;
-      logging::error(plain_message(error));
+      code = dynamic_cast<const UsageError*>(&error) != nullptr ? 2 : 1;
+      if (group.size() == 1) return logging::error(plain_message(error));
+      logging::warn("this member has failed, and the worker with it, for which the others wait");
+      worker.set_exception(std::current_exception());
+      // No other member communicates any more: this thread keeps the turn.
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     }
   };
   std::atomic<int> next{0}, busy{0};
@@ -65,11 +69,18 @@ int train_members(const Experiment& setup, const ProcessGroup& group,
       }
       --busy;
     }));
+  std::future<void> failure = worker.get_future();
   while (busy > 0) {
     watch();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (failure.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) continue;
+    for (std::thread& thread : threads) thread.detach();
+    failure.get();
   }
   for (std::thread& thread : threads) thread.join();
+  return codes;
+}
+
+int exit_code_of(const std::vector<int>& codes) {
   const int worst = *std::ranges::max_element(codes);
   if (worst > 128) return worst;
   return std::ranges::count(codes, 1) > 0 ? 1 : worst;

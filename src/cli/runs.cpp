@@ -73,6 +73,12 @@ fs::path newest_run(const fs::path& base) {
   return runs.empty() ? fs::path() : std::ranges::max_element(runs)->second;
 }
 
+bool is_population(const fs::path& folder) {
+  if (folder.empty() || run_report::is_run(folder)) return false;
+  const std::string members = run_report::read_record(folder).setting("trainer.population");
+  return !members.empty() && members != "0";
+}
+
 void refuse_several(const std::string& folder, const std::string& count) {
   throw UsageError(concat(folder, ": holds ", count, " runs: name one of them (", program_command(), " list ",
                           shell_word(folder), " lists them)"));
@@ -81,7 +87,8 @@ void refuse_several(const std::string& folder, const std::string& count) {
 std::string one_run(const std::string& word) {
   if (word == kLatest) return latest_run().string();
   std::error_code error;
-  const bool one = fs::exists(fs::path(word) / "config.yaml", error) || run_report::is_run(word);
+  const bool one =
+      run_report::is_run(word) || (fs::exists(fs::path(word) / "config.yaml", error) && !is_population(word));
   if (word.empty() || one || !fs::is_directory(word, error) || is_checkpoint(word)) return word;
   bool all = true;
   const std::vector<fs::path> runs = runs_near(word, all);

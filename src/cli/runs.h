@@ -19,6 +19,9 @@ std::filesystem::path newest_run(const std::filesystem::path& base);
 // several. Other words are returned as they are.
 std::string one_run(const std::string& word);
 
+// Whether the folder is that of a population, whose members have their runs in it.
+bool is_population(const std::filesystem::path& folder);
+
 // Throws UsageError about a folder that holds several runs where one is needed.
 [[noreturn]] void refuse_several(const std::string& folder, const std::string& count);
 

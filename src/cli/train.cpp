@@ -575,18 +575,13 @@ Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
   return origin;
 }
 
-// Whether the folder is that of a population, whose members have their runs in it.
-bool is_population(const std::filesystem::path& folder) {
-  if (folder.empty() || run_report::is_run(folder)) return false;
-  const std::string members = run_report::read_record(folder).setting("trainer.population");
-  return !members.empty() && members != "0";
-}
-
 // Finds the run that goes on, if one does, and lets `sources` be its configuration. Rank 0 chooses the
 // checkpoint; the others begin with the run's own configuration until they learn which one it is.
 Origin find_origin(TrainArguments& arguments, ConfigSources& sources) {
   Origin origin;
   if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
+    if (is_population(restart))
+      sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
     if (list_checkpoints(restart / "checkpoints").empty()) return origin;
     origin.run = restart;
     // This command began it.
@@ -626,6 +621,31 @@ int train_one(const TrainArguments& arguments, const ConfigSources& sources, Ori
                         : begin(arguments, worker, std::move(origin.lock));
 }
 
+// Refuses what a population cannot do and what a member's settings would be refused for, before anything
+// begins. Throws UsageError.
+void check_population(const TrainArguments& arguments, const ConfigSources& sources,
+                      const Experiment& setup) {
+  const Config& config = setup.config;
+  if (config.trainer.population == 0) return;
+  const std::pair<bool, const char*> mistakes[] = {
+      {!arguments.seeds.empty(), "--seeds: member k of a population has the seed trainer.seed + k already"},
+      {arguments.autoscale.asked(),
+       "--auto_scale: let it choose for one training, and give the --set options that it prints"},
+      {arguments.profiles, "--profile, which measures one training: give it to one"},
+      {arguments.strict_device, "--strict_device, which listens to one training: give it to one"}};
+  for (const auto& [made, message] : mistakes)
+    if (made) throw UsageError(concat("trainer.population excludes ", message));
+  if (config.members.empty()) return;
+  const Spec spec = setup.environment->spec();
+  const bool same_spec = std::ranges::none_of(
+      config.members, [](const MemberSetting& one) { return one.path.starts_with("env."); });
+  for (int member = 0; member < config.trainer.population; ++member) {
+    ConfigSources own = member_sources(sources, config, "", member);
+    if (same_spec) own.spec = &spec;
+    static_cast<void>(load_environment(own));
+  }
+}
+
 // Each member is a training as if it were alone, which goes on with its run or begins it.
 int train_population(TrainArguments& arguments, const ConfigSources& sources, const Experiment& setup,
                      const ProcessGroup& group) {
@@ -635,6 +655,8 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
     folder =
         std::filesystem::absolute(make_batch_folder(config, arguments.resumes_or_begins(), "population"));
   folder = group.broadcast(folder.string());
+  std::optional<run::Lock> lock;
+  if (group.leads()) lock.emplace(folder, run::Lock::kLongPatience);
   heartbeat::run_folder(folder.string());
   std::vector<BatchRun> runs;
   for (int member = 0; member < config.trainer.population; ++member)
@@ -666,8 +688,11 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
     lock.unlock();
     return train_one(arguments, own, std::move(origin), std::move(experiment), group);
   };
-  const int code = train_members(setup, group, train_member, [&] { view.refresh(); });
+  const std::vector<int> codes = train_members(setup, group, train_member, [&] { view.refresh(); });
+  for (std::size_t k = 0; k < codes.size(); ++k)
+    if (codes[k] == 1 || codes[k] == 2) view.mark_failed(k);
   view.finish();
+  const int code = exit_code_of(codes);
   if (group.leads()) report_batch(runs, folder, "member", quiet);
   if (code != 0 && group.leads()) logging::info(concat("--resume ", shell_word(folder.string()), " goes on"));
   return code;
@@ -691,7 +716,11 @@ int train(const CommandLine& line) {
     sources.overrides.push_back({"trainer.seed", std::to_string(arguments.seeds.front()), "--seeds"});
     for (const WarmStart& start : parse_warm_starts(arguments.warm_start, ""))
       static_cast<void>(find_run(start.run, "", "runs"));
-    if (!arguments.print_only) return train_seeds(arguments, load_environment(sources));
+    if (!arguments.print_only) {
+      const Experiment first = load_environment(sources);
+      check_population(arguments, sources, first);
+      return train_seeds(arguments, first);
+    }
     arguments.resume = false;  // the configuration is the same
   }
   Origin origin = find_origin(arguments, sources);
@@ -699,6 +728,7 @@ int train(const CommandLine& line) {
   if (arguments.autoscale.asked() && goes_on) {
     if (launch.membership().restart_dir.empty()) arguments.autoscale.repeat(origin.run, launch, sources);
   } else if (arguments.autoscale.asked()) {
+    check_population(arguments, sources, load_environment(sources));
     try {
       arguments.autoscale.choose(launch, sources, arguments.quiet);
     } catch (const scaling::Interrupted& interrupted) {
@@ -708,6 +738,7 @@ int train(const CommandLine& line) {
   }
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
+    check_population(arguments, sources, setup);
     origin.lock.reset();  // rank 0 takes it
     // Workers find the rest of what cannot be trained: it takes threads, and the launcher has one, which
     // hears signals.
@@ -721,6 +752,7 @@ int train(const CommandLine& line) {
     return 0;
   }
   Experiment setup = load_setup_that_fits(sources, launch.membership());
+  check_population(arguments, sources, setup);
   ProcessGroup group = launch.join(setup.device);
   std::optional<SilenceWatch> watch;
   if (launch.membership().alone()) watch.emplace(launch.step_seconds());

@@ -65,8 +65,8 @@ bool TrainArguments::parse(const CommandLine& line) {
   config.add_to(arguments, kShorthands);
   arguments.optional_value(
       "--resume", resume_from, resume, "RUN|CHECKPOINT",
-      "continue a run from its newest checkpoint or from the given one; without a value: the run that "
-      "wrote a checkpoint last; auto: the run of --run_dir, which begins if there is none");
+      "go on from a run's newest checkpoint, or from this one; no value: the newest run; auto: that of "
+      "--run_dir, or begin it");
   arguments.flag("--allow_drift", allow_drift,
                  "with --resume: allow settings that differ from those of the checkpoint");
   arguments.repeatable(

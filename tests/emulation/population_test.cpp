@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "src/device/lockstep.h"
+#include "src/device/tensor_device.h"
 #include "src/emulator/streams.h"
 #include "tests/trainer/graph_cases.h"
 
@@ -66,6 +67,33 @@ TEST_P(EmulatedPopulation, HasTheBitsOfSingleTrainings) {
     expect_same_bits(train_with(training(member), kIterations + member),
                      members[static_cast<std::size_t>(member)]);
   }
+}
+
+// Else work of a member that is gone would be done for ever, on memory that others have by then.
+TEST(GraphOfMembers, LeavesOutThoseThatHaveEnded) {
+  const Device device{DeviceKind::kCuda, 0};
+  const int runs[] = {4, 9, 6};
+  std::vector<at::Tensor> counts;
+  for (int k = 0; k < 3; ++k) counts.push_back(at::zeros({1}, torch_device(device)));
+  Lockstep all(3);
+  all.run([&](int member) {
+    Graph graph(device, true);
+    for (int run = 0; run < runs[member]; ++run)
+      graph.run([&] { counts[static_cast<std::size_t>(member)].add_(1.0); });
+  });
+  for (std::size_t k = 0; k < counts.size(); ++k) EXPECT_EQ(counts[k].cpu().item<float>(), runs[k]);
+}
+
+// Else a product would read rows of a member that has ended, or of nobody.
+TEST(BatchOfMembers, IsOfTensorsInOrderThatAreEquallyFarApart) {
+  const at::Tensor rows = at::arange(24, at::kFloat).view({4, 6});
+  const at::Tensor batch = batch_of({rows[0], rows[2]});
+  ASSERT_TRUE(batch.defined());
+  EXPECT_TRUE(batch.equal(at::stack({rows[0], rows[2]})));
+  EXPECT_FALSE(batch_of({rows[0], rows[2], rows[3]}).defined());
+  EXPECT_FALSE(batch_of({rows[1], rows[0]}).defined());
+  EXPECT_FALSE(batch_of({rows[0], rows[1].clone()}).defined());
+  EXPECT_FALSE(batch_of({rows[0]}).defined());
 }
 
 constexpr const char* kTogether[] = {"ppo",        "gaussian", "a2c",     "chain_bf16", "dqn",

@@ -166,6 +166,21 @@ def test_an_interrupt_ends_all_seeds_with_checkpoints(place):
     assert [run.summary["status"] for run in runs] == ["stopped", "stopped"]
 
 
+def test_a_population_returns_its_members_in_order(place, capfd):
+    rows, lrs = [], [1e-3, 2e-3, 3e-3]
+    members = {"trainer.population": 3, "members": {"policy.shared.lr": lrs}}
+    runs = wdtrain.train("cartpole", run_dir=place / "run", on_log=rows.append, **members, **SHORT)
+    assert [run.folder for run in runs] == [place / "run" / member for member in "012"] and [run.config["policy"]["shared"]["lr"] for run in runs] == lrs
+    assert "member 2 | finished | 2.05k of 2.05k" in (said := capfd.readouterr().out) and "3 of 3 done" in said
+    for member, run in enumerate(runs):
+        assert [row["iteration"] for row in rows if row["member"] == member] == list(run.metrics()["iteration"])
+    again = wdtrain.train(resume=place / "run", on_log=rows.append, progress=False)
+    assert [run.folder for run in again] == [run.folder for run in runs] and len(rows) == 3 * len(runs[0].metrics())
+    unnamed = wdtrain.train("cartpole", progress=False, **{**members, "trainer.population": 1, "members": {"policy.shared.lr": [1e-3]}}, **SHORT)
+    assert re.fullmatch(r"runs/cartpole/\d{8}-\d{6}-population/0", os.path.relpath(unnamed[0].folder, place)) and len(unnamed) == 1
+    assert "trainer.population excludes" in error_of(wdtrain.UsageError, "cartpole", seeds=[1, 2], **{"trainer.population": 2})
+
+
 # --- while it trains ------------------------------------------------------------------------------------------
 
 OFTEN = {**SHORT, "progress": False, "total_steps": 8192, "train_batch_size": 512, "saving.metrics_log_freq": 1}
