@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 import zlib
 from typing import Any
 
@@ -99,6 +100,7 @@ class _Sweep:
     def __init__(self, file, out, jobs=1):
         self.optuna = need("optuna")
         self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
+        warnings.filterwarnings("ignore", category=self.optuna.exceptions.ExperimentalWarning)  # of a sampler that fixes values
         self.out, self.stop = pathlib.Path(out).absolute(), threading.Event()
         self.said = said = file if isinstance(file, dict) else need("yaml", "pyyaml").safe_load(files.read(file))
         if not isinstance(said, dict) or not said.get("settings") or "total_steps" not in said or not {"env", "config"} & said.keys():

@@ -130,7 +130,7 @@ def test_seeds_are_trained_each_as_alone(place, capfd):
     runs = wdtrain.train("cartpole", seeds=range(2, 5), jobs=2, run_dir=place / "run", on_log=rows.append, **SHORT)
     assert [run.config["trainer"]["seed"] for run in runs] == [2, 3, 4] and [run.folder for run in runs] == [place / "run" / seed for seed in "234"]
     said = capfd.readouterr()
-    assert "seed 4 | finished | 2.05k of 2.05k" in said.out and "3 of 3 done" in said.out and "IQM" in said.out
+    assert "seed 4 | finished | iteration " in said.out and "2.05k of 2.05k steps" in said.out and "3 of 3 done" in said.out and "IQM" in said.out
     for run in runs:
         assert [row["iteration"] for row in rows if row["seed"] == run.config["trainer"]["seed"]] == list(run.metrics()["iteration"])
     alone = wdtrain.train("cartpole", seed=3, run_dir=place / "alone", progress=False, **SHORT)
