@@ -131,18 +131,12 @@ class Run:
 
     def plot(self, *names: str, x: str = "env_steps", ax: Any = None) -> Any:
         """Draws metrics over steps; without names, the recent return of each policy. Returns the axes."""
-        pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
-        metrics = self.metrics()
-        names = names or [name for name in metrics if name.endswith("/recent_return")]
-        missing = [name for name in names if name not in metrics]
-        if missing:
-            raise RunError(f"{self.folder}: no metric {missing[0]!r}; there are: {', '.join(metrics)}")
-        ax = ax or pyplot.figure().add_subplot()
+        known = self.metrics()
+        names = names or [name for name in known if name.endswith("/recent_return")]
+        if missing := [name for name in names if name not in known]:
+            raise RunError(f"{self.folder}: no metric {missing[0]!r}; there are: {', '.join(known)}")
         for name in names:
-            known = metrics[name].notna()
-            ax.plot(metrics[x][known], metrics[name][known], label=name)
-        ax.set_xlabel(x)
-        ax.legend()
+            ax = Runs([self]).plot(metric=name, x=x, ax=ax)
         return ax
 
     def play(self, out: Any = "episode.html", **options: Any) -> pathlib.Path:
@@ -256,7 +250,7 @@ class Runs(list[Run]):
             "last_return": next(iter(run.summary.get("mean_return", {}).values()), None), "best": _best(run)} for run in self])
         return pandas.concat([known.iloc[:, :3], settings[differ], known.iloc[:, 3:]], axis=1)
 
-    def plot(self, by: str | None = None, metric: str | None = None, statistic: str = "mean", ax: Any = None) -> Any:
+    def plot(self, by: str | None = None, metric: str | None = None, statistic: str = "mean", x: str = "env_steps", ax: Any = None) -> Any:
         """Draws a metric over steps: the recent return of the first policy, unless another is named. Returns the axes.
 
         by: a setting, of whose values each has a curve: "policy.shared.lr". Without it, all runs are one group.
@@ -271,8 +265,8 @@ class Runs(list[Run]):
             for kind, word, known in (("setting", by, settings), ("metric", name, rows)):
                 if word is not None and word not in known:
                     raise UsageError(f"{run.folder}: has no {kind} {word!r}; there are: {', '.join(known)}")
-            if len(curve := rows[["env_steps", name]].dropna().to_numpy()):
-                groups.setdefault(f"{by}={settings[by]}" if by else "all runs", []).append(curve)
+            if len(curve := rows[[x, name]].dropna().to_numpy()):
+                groups.setdefault(f"{by}={settings[by]}" if by else name, []).append(curve)
         for label, curves in groups.items():
             # From the last beginning to the first end: beyond, a mean would be that of fewer runs.
             steps = numpy.unique(numpy.concatenate([curve[:, 0] for curve in curves]))
@@ -282,7 +276,7 @@ class Runs(list[Run]):
             mean, spread = middle.mean(axis=0), each.std(axis=0)
             line = ax.plot(steps, mean, label=label)[0]
             ax.fill_between(steps, *((middle[0], middle[-1]) if statistic == "iqm" else (mean - spread, mean + spread)), alpha=0.2, color=line.get_color())
-        ax.set(xlabel="env_steps", ylabel=metric or "recent_return")
+        ax.set(xlabel=x, ylabel=metric or "recent_return")
         ax.legend()
         return ax
 

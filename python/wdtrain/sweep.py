@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import csv
 import fcntl
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 import zlib
 from typing import Any
 
@@ -54,28 +56,28 @@ def sweep(file: Any, *, out: Any, jobs: Any = 1) -> list[dict[str, Any]]:
 class _Axis:
     """One setting, with the values that the file gives, or those that it has by default: words, or a range and its scale."""
 
-    def __init__(self, name, given, env):
+    def __init__(self, name, given, env, effect):
+        """effect(path, value): the value as the program reads it."""
         told = json.loads(_answered([find_program(), "config", name, "--env", env, "--json"], _variables(), "question").stdout)
         if len(paths := sorted({one["name"] for one in told})) > 1:
             raise UsageError(f"settings: {name} means several: {', '.join(paths)}")
-        self.path, about, self.words = paths[0], told[0], []
-        usual = given in ("default", None)
-        if isinstance(given, list) or not (usual or isinstance(given, dict)):
-            self.words = [text_of(value) for value in (given if isinstance(given, list) else [given])]
-        elif usual and "search" not in about and about["words"]:
-            self.words = about["words"]
-        elif usual and "search" not in about and not (self.path.startswith("env.") and about["range"].startswith("[")):
-            raise UsageError(f"settings: {name}: what values are usual is not known: give low and high, or a list of values")
-        else:  # a parameter's author has chosen its range
-            given = given if not usual else about.get("search") or dict(zip(("low", "high"), about["range"][1:-1].split(", ")))
-            self._set_range(name, given, int if about["type"] == "int" else float)
-
-    def _set_range(self, name, given, kind):
-        self.scale = given.get("scale", "log" if given.get("log") else "linear")
+        self.path, about = paths[0], told[0]
+        if given in ("default", None):
+            given = about.get("search") or about["words"]
+            if not given and self.path.startswith("env.") and about["range"].startswith("["):  # which the game's author has chosen
+                given = dict(zip(("low", "high"), about["range"][1:-1].split(", ")))
+            if not given:
+                raise UsageError(f"settings: {name}: what values are usual is not known: give low and high, or a list of values")
+        self.words = [] if isinstance(given, dict) else [text_of(value) for value in (given if isinstance(given, list) else [given])]
+        if self.words:
+            for word in self.words:  # each alone: others may fit only together
+                effect(self.path, word)
+            return
         try:
-            self.low, self.high = kind(float(given["low"])), kind(float(given["high"]))
+            self.scale = given.get("scale", "log" if given.get("log") else "linear")
+            self.low, self.high = ((int if about["type"] == "int" else float)(effect(self.path, given[end])) for end in ("low", "high"))
             fits = {"linear": True, "log": self.low > 0, "powers_of_two": self.low > 0, "logit": 0 < self.low and self.high < 1}[self.scale]
-        except (KeyError, TypeError, ValueError, OverflowError):
+        except (AttributeError, KeyError, TypeError):  # an empty list, too
             fits = False
         if not fits or not self.low < self.high or given.keys() - {"low", "high", "log", "scale"}:
             raise UsageError(f"settings: {name}: {given}: give low, and high above it, as numbers, both above 0 with log and powers_of_two "
@@ -98,7 +100,8 @@ class _Sweep:
     def __init__(self, file, out, jobs=1):
         self.optuna = need("optuna")
         self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
-        self.out, self.stop, self.errors = pathlib.Path(out).absolute(), threading.Event(), []
+        warnings.filterwarnings("ignore", category=self.optuna.exceptions.ExperimentalWarning)  # of a sampler that fixes values
+        self.out, self.stop = pathlib.Path(out).absolute(), threading.Event()
         self.said = said = file if isinstance(file, dict) else need("yaml", "pyyaml").safe_load(files.read(file))
         if not isinstance(said, dict) or not said.get("settings") or "total_steps" not in said or not {"env", "config"} & said.keys():
             raise UsageError("a sweep needs env (or config), total_steps and settings")
@@ -119,7 +122,8 @@ class _Sweep:
         effective = _checked([*self.base, f"--seed={self.seeds[0]}"])
         self.total, self.score = effective["trainer"]["total_steps"], said.get("score") or f"{next(iter(effective['policy']))}/recent_return"
         ranges = said["settings"] if isinstance(said["settings"], dict) else dict.fromkeys(said["settings"], "default")
-        self.axes = [_Axis(name, given, effective["name"]) for name, given in ranges.items()]
+        effect = lambda path, value: dict(flat(_checked([*self.base, *_sets({path: value})])))[path]  # noqa: E731
+        self.axes = [_Axis(name, given, effective["name"], effect) for name, given in ranges.items()]
         paths = [*fixed, *(axis.path for axis in self.axes)]
         if twice := [path for path in paths if paths.count(path) > 1]:
             raise UsageError(f"settings: {twice[0]} is given twice")
@@ -128,9 +132,6 @@ class _Sweep:
         self.grid = [dict(zip(paths[len(fixed) :], values)) for values in itertools.product(*(axis.words for axis in self.axes))]
         self.trials = _count(said.get("trials", len(self.grid) or 12), "trials")
         self.trials = min(self.trials, len(self.grid)) if self.kind == "grid" else self.trials
-        for axis in self.axes:  # each end of a range alone: others may fit only together
-            for value in axis.words or (axis.low, axis.high):
-                _checked([*self.base, *_sets({axis.path: value})])
         processors, device = len(os.sched_getaffinity(0)), effective["trainer"]["device"]
         on_gpu = device.startswith("cuda") or (device == "auto" and os.path.exists("/dev/nvidia0"))
         self.jobs = min(self.trials, (1 if on_gpu else processors) if jobs == "auto" else _count(jobs, "jobs"))
@@ -149,15 +150,10 @@ class _Sweep:
         samplers, drawn = self.optuna.samplers, {}
         for axis in self.axes:
             seed = zlib.crc32(f"{trial.number} {axis.path}".encode())
-            trial.study.sampler = samplers.TPESampler(seed=seed, multivariate=False) if self.kind == "tpe" else samplers.RandomSampler(seed=seed)
+            sampler = samplers.TPESampler(seed=seed, multivariate=False) if self.kind == "tpe" else samplers.RandomSampler(seed=seed)
+            trial.study.sampler = samplers.PartialFixedSampler(self.grid[trial.number], sampler) if self.kind == "grid" else sampler
             drawn[axis.path] = axis.draw(trial)
         return drawn
-
-    def ask(self, study, number):
-        """A new trial. Its number is this one, and with grid its settings are fixed."""
-        if self.kind == "grid" and number >= len(study.get_trials(deepcopy=False)):  # else a process was killed before the next line
-            study.enqueue_trial(self.grid[number])
-        return study.ask()
 
     def lines(self):
         """The commands of all trainings, for another program that starts them. Nothing begins."""
@@ -165,7 +161,7 @@ class _Sweep:
             raise UsageError("--print: what sampler tpe draws, and what prune ends, depends on the scores of earlier trials: "
                              "use sampler random or grid, without prune")
         study = self.optuna.create_study()
-        for trial in (self.ask(study, number) for number in range(self.trials)):
+        for trial in (study.ask() for _ in range(self.trials)):
             settings = self.draw(trial)
             yield from (shlex.join(self.command(settings, trial.number, seed)) for seed in self.seeds)
 
@@ -184,19 +180,16 @@ class _Sweep:
             if study.user_attrs.get("sweep", plan) != plan:
                 raise UsageError(f"{self.out} holds another sweep: name another folder, or give the same file (only trials may change)")
             study.set_user_attr("sweep", plan)
-        workers = [threading.Thread(target=self._work) for _ in range(self.jobs)]
-        try:
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-        except KeyboardInterrupt:
-            self.stop.set()
-            for worker in workers:
-                worker.join()
-            raise KeyboardInterrupt(f"the sweep was interrupted; the same command with --out {self.out} goes on") from None
-        if self.errors:
-            raise self.errors[0]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            try:
+                workers = [pool.submit(self._work) for _ in range(self.jobs)]
+                concurrent.futures.wait(workers, return_when=concurrent.futures.FIRST_EXCEPTION)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"the sweep was interrupted; the same command with --out {self.out} goes on") from None
+            finally:
+                self.stop.set()
+        for worker in workers:
+            worker.result()
         with _locked(self.out / ".claims"):
             self._write(rows := self._rows(study))
         print(_table(rows), end="")
@@ -205,33 +198,28 @@ class _Sweep:
         return rows
 
     def _work(self):
-        try:
-            study = self.study()
-            while not self.stop.is_set() and (claimed := self._claim(study)):
-                trial, claim = claimed
-                with claim:
-                    try:
-                        self._run_trial(study, trial, claim)
-                    except (RunError, UsageError) as error:
-                        print(f"trial {trial.number} failed: {error}", file=sys.stderr, flush=True)
-                        trial.set_user_attr("error", str(error))
-                        study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
-                    claim.truncate(0)
-        except BaseException as error:
-            self.errors.append(error)
-            self.stop.set()
+        study = self.study()
+        while not self.stop.is_set() and (claimed := self._claim(study)):
+            trial, claim = claimed
+            with claim:
+                try:
+                    self._run_trial(study, trial, claim)
+                except (RunError, UsageError) as error:
+                    print(f"trial {trial.number} failed: {error}", file=sys.stderr, flush=True)
+                    trial.set_user_attr("error", str(error))
+                    study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+                claim.truncate(0)
 
     def _claim(self, study):
         """(trial, claim) of one that a dead process has left, or of a new one. Who holds the lock of a claim makes the trial."""
+        known = lambda number: study.get_trials(deepcopy=False)[number]  # noqa: E731
         with _locked(self.out / ".claims"):
             for number in range(self.trials):
-                known = study.get_trials(deepcopy=False)
-                if number >= len(known) or known[number].state == self.optuna.trial.TrialState.WAITING:
-                    self.ask(study, number)
-                    known = study.get_trials(deepcopy=False)
-                if not known[number].state.is_finished() and (claim := _claimed(self.folder(number))):
-                    if not study.get_trials(deepcopy=False)[number].state.is_finished():
-                        return self.optuna.trial.Trial(study, known[number]._trial_id), claim
+                if number >= len(study.get_trials(deepcopy=False)):
+                    study.ask()
+                if not known(number).state.is_finished() and (claim := _claimed(self.folder(number))):
+                    if not known(number).state.is_finished():
+                        return self.optuna.trial.Trial(study, known(number)._trial_id), claim
                     claim.close()  # it ended meanwhile
         return None
 
@@ -316,29 +304,28 @@ class _Sweep:
             files.write(best.encode(), self.out, "best.yaml", replace=True)
 
     def _page(self, rows):
-        ended, scales = [row for row in rows if row["scores"]], dict.fromkeys(("trial", "steps", "seconds"), "linear")
-        scales |= {axis.path: axis.words or axis.scale for axis in self.axes}
+        ended, words = [row for row in rows if row["scores"]], {axis.path: axis.words for axis in self.axes}
         return f"""<!doctype html><meta charset="utf-8"><title>{html.escape(self.out.name)}</title>
 <style>body {{ font: 14px sans-serif; margin: 2em }} svg {{ margin: 0 1em 1em 0 }} pre {{ overflow: auto }} text {{ font-size: 11px }}</style>
-<h1>{html.escape(self.out.name)}</h1><p>{html.escape(self.score)} by trial, cost and setting: large dots are means over seeds, small ones are seeds.</p>
-<pre>{html.escape(_table(rows))}</pre>{"".join(_plot(name, ended, scale) for name, scale in scales.items())}
+<h1>{html.escape(self.out.name)}</h1><p>{html.escape(self.score)} over the ranks of trials, costs and settings: large dots are means over seeds, small ones are seeds.</p>
+<pre>{html.escape(_table(rows))}</pre>{"".join(_plot(name, words.get(name), ended) for name in ("trial", "steps", "seconds", *words))}
 """
 
 
-def _plot(name, rows, scale):
-    """Scores over a column, as SVG. scale: a scale's name, or the words of a setting, whose places are drawn."""
-    words = scale if isinstance(scale, list) else None
-    moved = {"log": math.log, "logit": lambda x: math.log(x / (1 - x))}.get(scale if words is None else "", float)
-    points = sorted((moved(words.index(row[name]) if words else float(row[name])), str(row[name]), row["score"], *row["scores"].values()) for row in rows)
-    across, up = [point[0] for point in points] or [0], [score for point in points for score in point[2:]] or [0]
-    marks = [(x, y, "2" if k else "4", "#999" if k else "#06c") for x, _, *scores in points for k, y in enumerate(scores)]
-    span, height = max(across) - min(across) or 1, max(up) - min(up) or 1
-    place = lambda x, y: f'cx="{50 + 240 * (x - min(across)) / span:.1f}" cy="{180 - 160 * (y - min(up)) / height:.1f}"'  # noqa: E731
-    dots = "".join(f'<circle {place(x, y)} r="{r}" fill="{color}"/>' for x, y, r, color in marks)
-    ends = [points[0][1], points[-1][1]] if points else ["", ""]
-    texts = [(45, 184, "end", f"{min(up):.4g}"), (45, 24, "end", f"{max(up):.4g}"), (170, 212, "middle", name)]
-    texts += [(50, 198, "start", ends[0]), (290, 198, "end", ends[1])]
-    labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{anchor}">{html.escape(text)}</text>' for x, y, anchor, text in texts)
+def _plot(name, words, rows):
+    """Scores over the ranks of a column's values, as SVG. words: those of a setting, in their order."""
+    rank = words.index if words else float
+    values = sorted({row[name] for row in rows}, key=rank)
+    scores = [score for row in rows for score in row["scores"].values()]
+    low, high = min(scores, default=0), max(scores, default=0)
+    dots = ""
+    for row in rows:
+        across = 60 + 220 * values.index(row[name]) / max(1, len(values) - 1)
+        marks = [(2, "#999", score) for score in row["scores"].values()] + [(4, "#06c", row["score"])]
+        dots += "".join(f'<circle cx="{across:.1f}" cy="{180 - 160 * (score - low) / ((high - low) or 1):.1f}" r="{r}" fill="{color}"/>' for r, color, score in marks)
+    texts = [(45, 184, "end", f"{low:.4g}"), (45, 24, "end", f"{high:.4g}"), (170, 212, "middle", name)]
+    texts += [(60, 198, "start", values[0]), (280, 198, "end", values[-1])] if values else []
+    labels = "".join(f'<text x="{x}" y="{y}" text-anchor="{anchor}">{html.escape(str(text))}</text>' for x, y, anchor, text in texts)
     return f'<svg width="310" height="220"><path d="M50 15V185H295" fill="none" stroke="#999"/>{dots}{labels}</svg>'
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, overload
 from wdtrain import files, installed
 from wdtrain.files import RunError, UsageError
 from wdtrain.batch import modules, text_of
-from wdtrain.run import Run, need
+from wdtrain.run import Run, Runs, need
 
 OF_OTHERS = {  # words of Stable-Baselines3
     "n_steps": "Stable-Baselines3's n_steps is train_batch_size / num_envs here: give these two",
@@ -54,12 +54,12 @@ if os.getppid() == int(sys.argv[1]):
 def train(env: Any = None, *, on_log: Callable[[dict[str, Any]], Any] | None = None, total_steps: int | None = None, num_envs: int | None = None,
           seed: int | None = None, seeds: None = None, **options: Any) -> Run: ...
 @overload
-def train(env: Any = None, *, seeds: Sequence[int], jobs: int | None = None, **options: Any) -> list[Run]: ...
+def train(env: Any = None, *, seeds: Sequence[int], jobs: int | None = None, **options: Any) -> Runs: ...
 def train(env: Any = None, *, algorithm: str | None = None, env_params: dict[str, Any] | None = None, run_dir: Any = None, tag: str | None = None,
           config: Any = None, resume: Any = None, settings: Sequence[str] = (), progress: bool = True, on_log: Callable[[dict[str, Any]], Any] | None = None,
           total_steps: int | None = None, num_envs: int | None = None, seed: int | None = None, seeds: Sequence[int] | None = None, jobs: int | None = None,
-          **options: Any) -> Run | list[Run]:
-    """Trains policies, waits for the end, and returns the Run; with seeds or a population, a list of Runs.
+          **options: Any) -> Run | Runs:
+    """Trains policies, waits for the end, and returns the Run; with seeds or a population, Runs.
 
     env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
     algorithm: of all policies that learn: "PPO". If it is another one than before, the policies' settings begin with its defaults.
@@ -285,21 +285,20 @@ def _trained(command, folder, progress, on_log, several):
     runs = {None: folder} if several is None else {name: folder / str(name) for name in several.names}
 
     def result():
-        found = [Run(run) for run in runs.values() if several is None or (run / "summary.json").exists()]
-        return found[0] if several is None else found
+        return Run(folder) if several is None else Runs(Run(run) for run in runs.values() if (run / "summary.json").exists())
 
     stdout = _terminal() if progress else None
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told:  # a file, unlike a pipe, is never full
-        words = command if stdout or (progress and several) else [*command, "--quiet"]
+        words = command if progress else [*command, "--quiet"]
         process = None
         voices = [_Voice(said, stdout is not None)]
         if progress and not stdout:
-            voices.append(_Voice(told, False, sys.stdout) if several else _Progress(folder))
+            voices.append(_Voice(told, False, sys.stdout) if several else _Progress(told))
         for name, run in runs.items() if on_log else ():
             voices.append(_Listener(run, on_log if several is None else lambda row, name=name: on_log({**row, several.what: name})))
         try:
             with _interrupts_later():
-                process = _start(words, stdout or (told if several else said), said)
+                process = _start(words, stdout or told, said)
             _follow(process, voices)
         except BaseException as error:
             if process is not None:
@@ -429,26 +428,21 @@ class _Listener:
                 self._function = function
 
 
-class _Progress:
-    """The newest line of metrics.jsonl: redrawn in place in a notebook, otherwise one every LINE_SECONDS."""
+class _Progress(_Voice):
+    """The newest line of progress that the program has written: redrawn in place in a notebook, otherwise one every LINE_SECONDS."""
 
-    def __init__(self, folder):
-        self._folder, self._lines, self._in_place = folder, files.Lines(folder, "metrics.jsonl"), _in_notebook()
-        self._row, self._total, self._width, self._next = None, None, 0, 0.0
-        while self._lines.new():  # of a run that goes on
-            pass
+    def __init__(self, file):
+        super().__init__(file, False)
+        self._in_place, self._width, self._next = _in_notebook(), 0, 0.0
 
     def show(self, code=None):
         now, ended = time.monotonic(), code is not None
         if now < self._next and not ended:
             return
-        while batch := self._lines.new():
-            with contextlib.suppress(ValueError):
-                self._row = json.loads(batch[-1][1])
-        if self._row is not None:
-            self._next = now + (0.5 if self._in_place else LINE_SECONDS)
-            self._print(self._line(self._row))
-            self._row = None
+        text = self._read(self._shown)
+        if end := text.rfind(b"\n") + 1:
+            self._next, self._shown = now + (0.5 if self._in_place else LINE_SECONDS), self._shown + end
+            self._print(text[: end - 1].rpartition(b"\n")[2].decode(errors="replace"))
         if ended and self._width:
             print(flush=True)
 
@@ -458,14 +452,6 @@ class _Progress:
             return
         print("\r" + line.ljust(self._width), end="", flush=True)
         self._width = len(line)
-
-    def _line(self, row):
-        if self._total is None:
-            self._total = Run(self._folder).config["trainer"]["total_steps"]
-        parts = [f"{row.get('env_steps', 0):,} of {self._total:,} steps", f"{row.get('time/env_steps_per_s') or 0:,.0f} steps/s"]
-        parts += [f"return {name.removesuffix('/recent_return')} {value:.2f}" for name, value in row.items()
-                  if name.endswith("/recent_return") and value is not None]
-        return " | ".join(parts)
 
 
 def _in_notebook():

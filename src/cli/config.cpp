@@ -73,9 +73,7 @@ nlohmann::ordered_json json_of(const Explained& one) {
                                  {"range", one.field.range}, {"default", one.field.value},
                                  {"help", one.field.help},   {"words", words_of(one.field.type)}};
   if (const SearchRange* const range = search_range(one.field))
-    json["search"] = {{"low", range->low},
-                      {"high", range->high},
-                      {"scale", kScaleNames[static_cast<std::size_t>(range->scale)]}};
+    json["search"] = {{"low", range->low}, {"high", range->high}, {"scale", range->scale}};
   return json;
 }
 

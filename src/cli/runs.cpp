@@ -17,21 +17,6 @@ namespace fs = std::filesystem;
 constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
 constexpr const char* kLatest = "latest";
 
-// Collects the runs with checkpoints below a folder, and the times of their last checkpoint.
-void gather_runs(const fs::path& folder, int depth,
-                 std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_directory(error) || entry.is_symlink(error)) continue;
-    const fs::path checkpoints = entry.path() / "checkpoints";
-    if (fs::is_directory(checkpoints, error)) {
-      runs.emplace_back(fs::last_write_time(checkpoints, error), entry.path());
-    } else if (depth < kDeepest) {
-      gather_runs(entry.path(), depth + 1, runs);
-    }
-  }
-}
-
 // The newest run of the folder `runs`, which commands mean by "latest".
 fs::path latest_run() {
   const fs::path run = newest_run("runs");
@@ -69,7 +54,10 @@ std::vector<fs::path> runs_near(const fs::path& folder, bool& all) {
 
 fs::path newest_run(const fs::path& base) {
   std::vector<std::pair<fs::file_time_type, fs::path>> runs;
-  gather_runs(base, 1, runs);
+  std::error_code error;
+  for (const fs::path& run : run_report::find_runs(base))
+    if (const fs::path checkpoints = run / "checkpoints"; fs::is_directory(checkpoints, error))
+      runs.emplace_back(fs::last_write_time(checkpoints, error), run);
   return runs.empty() ? fs::path() : std::ranges::max_element(runs)->second;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -64,8 +65,7 @@ class Batch {
       : arguments_(arguments),
         folder_(folder),
         lock_(folder, arguments.resumes_or_begins() ? run::Lock::kLongPatience : run::Lock::kPatience),
-        runs_(runs_in(folder, arguments.seeds)),
-        view_(runs_, arguments.quiet) {
+        view_(runs_in(folder, arguments.seeds), arguments.quiet) {
     const LaunchOptions options = arguments.launch.options(first.config.trainer.device);
     workers_ = static_cast<std::size_t>(options.num_workers);
     if (options.gpus) gpus_ = visible_gpus();
@@ -73,7 +73,7 @@ class Batch {
     const std::size_t places = gpus_.empty() ? processors : gpus_.size();
     const std::size_t jobs =
         arguments.jobs > 0 ? arguments.jobs : std::max<std::size_t>(places / workers_, 1);
-    slots_.resize(std::min(jobs, runs_.size()));
+    slots_.resize(std::min(jobs, view_.runs().size()));
     command_ = command_without({"--seeds", "--jobs", "--run_dir", "--resume"});
     if (!arguments.quiet) command_.emplace_back("--quiet");
     if (first.config.trainer.threads == 0)
@@ -87,10 +87,10 @@ class Batch {
       bool busy = false;
       for (std::size_t s = 0; s < slots_.size(); ++s) {
         if (slots_[s]) watch(slots_[s]);
-        if (!slots_[s] && next_ < runs_.size() && signals_.first() == 0) start(s);
+        if (!slots_[s] && next_ < view_.runs().size() && signals_.first() == 0) start(s);
         busy = busy || slots_[s];
       }
-      if (!busy && (next_ == runs_.size() || signals_.first() != 0)) break;
+      if (!busy && (next_ == view_.runs().size() || signals_.first() != 0)) break;
       view_.refresh();
       signals_.wait(kWaitMilliseconds);
     }
@@ -102,7 +102,7 @@ class Batch {
     const std::size_t seed = next_++;
     const std::vector<std::string> command =
         joined(command_, {concat("--seed=", arguments_.seeds[seed]),
-                          concat("--run_dir=", runs_[seed].folder.string()), "--resume=auto"});
+                          concat("--run_dir=", view_.runs()[seed].folder.string()), "--resume=auto"});
     std::vector<std::string> gpus;  // if there are more jobs than GPUs, they share them
     for (std::size_t w = 0; w < workers_ && workers_ <= gpus_.size(); ++w)
       gpus.push_back(gpus_[(slot * workers_ + w) % gpus_.size()]);
@@ -122,10 +122,8 @@ class Batch {
     for (ssize_t got = 0; (got = ::read(from.child.err.get(), bytes.data(), bytes.size())) > 0;)
       for (const std::string& said : from.lines.add({bytes.data(), static_cast<std::size_t>(got)})) {
         const std::string& line = from.last.emplace_back(said, 0, said.size() - 1);
-        if (line.starts_with(kWarning) && warned_.insert(line).second) {
-          view_.make_room();
-          logging::warn(concat(runs_[from.seed].label, ": ", line.substr(kWarning.size())));
-        }
+        if (line.starts_with(kWarning) && warned_.insert(line).second)
+          logging::warn(concat(view_.runs()[from.seed].label, ": ", line.substr(kWarning.size())));
         if (from.last.size() > kLastLines) from.last.pop_front();
       }
   }
@@ -139,9 +137,8 @@ class Batch {
     const bool stopped = signals_.first() != 0 && std::set{SIGHUP, SIGINT, SIGTERM}.contains(code - 128);
     if (code == 0) ++finished_;
     if (code != 0 && !stopped) {
-      failures_.push_back(concat(runs_[slot->seed].label, " failed with exit code ", code));
+      failures_.push_back(concat(view_.runs()[slot->seed].label, " failed with exit code ", code));
       exit_code_ = exit_code_ == 1 || code != 2 ? 1 : 2;
-      view_.make_room();
       view_.mark_failed(slot->seed);
       logging::error(concat(failures_.back(), ":\n", join({slot->last.begin(), slot->last.end()}, "\n")));
     }
@@ -149,7 +146,6 @@ class Batch {
   }
 
   void pass_on(int signal) {
-    view_.make_room();
     logging::warn(std::exchange(stopping_, true)
                       ? "stopping at once"
                       : "stopping: each seed ends with a checkpoint; once more to stop at once");
@@ -160,14 +156,11 @@ class Batch {
   // Says how all went. Returns the exit code.
   int finish() {
     view_.finish();
-    report_batch(runs_, folder_, "seed", arguments_.quiet);
+    report_batch(view_.runs(), folder_, "seed", arguments_.quiet);
     for (const std::string& failure : failures_) logging::error(failure);
-    if (finished_ == runs_.size()) return 0;
-    std::vector<std::string> command = joined(command_without({"--run_dir", "--resume"}),
-                                              {"--run_dir", folder_.string(), "--resume", "auto"});
-    command[0] = program_command();
-    std::ranges::transform(command, command.begin(), shell_word);
-    logging::warn(concat("to go on: ", join(command, " ")));
+    if (finished_ == view_.runs().size()) return 0;
+    logging::warn(
+        concat("to go on: the same command with --run_dir ", shell_word(folder_.string()), " --resume auto"));
     return signals_.first() != 0 ? 128 + signals_.first() : exit_code_;
   }
 
@@ -175,7 +168,6 @@ class Batch {
   fs::path folder_;
   run::Lock lock_;
   launcher::Signals signals_;
-  std::vector<BatchRun> runs_;
   BatchView view_;
   std::size_t workers_ = 1, next_ = 0, finished_ = 0;
   std::vector<std::string> gpus_, command_, failures_;
@@ -184,18 +176,6 @@ class Batch {
   bool stopping_ = false;
   int exit_code_ = 0;
 };
-
-// Lets a process of the first seed look at all settings, which takes threads that this one must not have.
-void check_first(const TrainArguments& arguments) {
-  std::vector<std::string> command = command_without({"--seeds", "--jobs", "--resume"});
-  command.push_back(concat("--seed=", arguments.seeds.front()));
-  command.emplace_back("--print_config");
-  const Ended checked = run_child(command, {});
-  if (checked.exit_code == 0) return;
-  std::string said = checked.err.substr(0, checked.err.find_last_not_of('\n') + 1);
-  if (const std::size_t at = said.find("error: "); at != std::string::npos) said = said.substr(at + 7);
-  throw UsageError(said);
-}
 
 }  // namespace
 
@@ -218,12 +198,15 @@ std::vector<std::int64_t> parse_seeds(const std::string& text) {
 }
 
 int train_seeds(const TrainArguments& arguments, const Experiment& first) {
-  const bool goes_on = arguments.resumes_or_begins();
-  if (goes_on && first.config.saving.run_dir.empty())
-    throw UsageError(
-        "--resume auto goes on with the seeds of --run_dir or begins them: give --run_dir FOLDER");
-  check_first(arguments);
-  const fs::path folder = make_batch_folder(first.config, goes_on, "seeds");
+  // A process of the first seed looks at all settings, which takes threads that this one must not have.
+  const std::string seed = concat("--seed=", arguments.seeds.front());
+  const Ended checked =
+      run_child(joined(command_without({"--seeds", "--jobs"}), {seed, "--print_config"}), {});
+  if (checked.exit_code != 0) {
+    std::fputs(checked.err.c_str(), stderr);
+    return checked.exit_code;
+  }
+  const fs::path folder = make_batch_folder(first.config, arguments.resumes_or_begins(), "seeds");
   if (!arguments.quiet) print(concat("training seeds in ", folder.string(), "\n"));
   return Batch(arguments, first, folder).run();
 }

@@ -462,12 +462,7 @@ struct Origin {
   // locked.
   void choose_or_begin(const std::filesystem::path& folder, bool locks, bool allow_drift) {
     const auto trained = [&] { return !list_checkpoints(folder / "checkpoints").empty(); };
-    const run::LockView view = run::look_at_lock(folder);
-    if (view.host.empty() && !trained()) return;
-    if (locks && view.state == run::LockState::kHeld)
-      logging::info(concat("run folder ", folder.string(), " is in use by process ", view.process, " on ",
-                           view.host, ": waiting up to ", run::Lock::kLongPatience.count(),
-                           " s for it to end"));
+    if (run::look_at_lock(folder).host.empty() && !trained()) return;
     if (locks) lock = std::make_shared<run::Lock>(folder, run::Lock::kLongPatience);
     if (trained()) {
       run = find_run(folder.string(), "", "");
@@ -562,8 +557,7 @@ std::string given_run_dir(const ConfigSources& sources) {
 // --resume auto. The command has the whole configuration, and resume() compares it with the checkpoint's.
 Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
   Origin origin;
-  std::filesystem::path folder = given_run_dir(sources);
-  if (folder.empty()) folder = load_environment(sources).config.saving.run_dir;
+  const std::filesystem::path folder = load_environment(sources).config.saving.run_dir;
   if (folder.empty())
     throw UsageError("--resume auto goes on with the run of --run_dir or begins it: give --run_dir FOLDER");
   if (std::getenv(scaling::kProbeVariable) != nullptr) return origin;  // its parent has the lock

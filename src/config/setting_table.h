@@ -27,12 +27,10 @@ struct SettingSection {
 };
 
 // How values of a setting are drawn by default in a search (`wdtrain sweep`).
-enum class Scale { kLinear, kLog, kLogit, kPowersOfTwo };
-inline constexpr const char* kScaleNames[] = {"linear", "log", "logit", "powers_of_two"};
 struct SearchRange {
   const char* key;
   double low, high;
-  Scale scale;
+  const char* scale;  // linear, log, logit, powers_of_two
 };
 // The values that are usual, which are far fewer than those that are allowed. Null if nobody can know them.
 const SearchRange* search_range(const FieldInfo& field);

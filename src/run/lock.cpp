@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -14,6 +15,7 @@
 
 #include "src/base/files.h"
 #include "src/base/host.h"
+#include "src/base/log.h"
 #include "wd/error.h"
 
 namespace wd::run {
@@ -58,12 +60,16 @@ Lock::Lock(const std::filesystem::path& folder, std::chrono::milliseconds patien
     : path_(folder / kLockName),
       descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (!descriptor_) throw_file_error(path_, "open it for writing");
-  if (!lock_exclusively(descriptor_.get(), patience)) {
-    if (errno != EWOULDBLOCK) throw_file_error(path_, "lock it");
-    const std::string who = read_line(descriptor_.get());
-    throw UsageError(concat("run folder ", folder.string(), " is in use by ",
-                            who.empty() ? "another process" : who, ": wait for it to end, or stop it"));
+  bool locked = lock_exclusively(descriptor_.get(), std::min(patience, kPatience));
+  const std::string who = locked ? "" : read_line(descriptor_.get());
+  const std::string used =
+      concat("run folder ", folder.string(), " is in use by ", who.empty() ? "another process" : who, ": ");
+  if (!locked && errno == EWOULDBLOCK && patience > kPatience) {
+    logging::info(concat(used, "waiting up to ", patience.count() / 1000, " s for it to end"));
+    locked = lock_exclusively(descriptor_.get(), patience);
   }
+  if (!locked && errno != EWOULDBLOCK) throw_file_error(path_, "lock it");
+  if (!locked) throw UsageError(used + "wait for it to end, or stop it");
   const std::string text = concat("process ", ::getpid(), " on ", host_name(), "\n");
   if (::ftruncate(descriptor_.get(), 0) != 0 || ::pwrite(descriptor_.get(), text.data(), text.size(), 0) < 0)
     throw_file_error(path_, "write");

@@ -32,7 +32,8 @@ class Lock {
   static constexpr std::chrono::milliseconds kPatience{100};
   // For a holder that was asked to end, and may still be writing its last checkpoint.
   static constexpr std::chrono::seconds kLongPatience{30};
-  // Throws UsageError that names the holder if there is one for longer than `patience`.
+  // Throws UsageError that names the holder if there is one for longer than `patience`. Says that it waits if
+  // that is longer than kPatience.
   explicit Lock(const std::filesystem::path& folder, std::chrono::milliseconds patience = kPatience);
 
   // Returns true if the folder's .lock is still the file that is locked: it may have been removed, or moved

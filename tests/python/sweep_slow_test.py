@@ -39,3 +39,13 @@ def test_three_processes_that_are_killed_at_any_moment(tmp_path, storage):
     assert ends[-1][0] == 0 and rows(tmp_path / "out") == rows(tmp_path / "whole") and len(whole) == 4
     finished = re.findall(r"^trial (\d): ", said + "".join(one[1] for one in ends), re.MULTILINE)
     assert len(finished) == len(set(finished)), finished
+
+
+def test_a_training_that_fails_is_named_and_ends_no_other(tmp_path, capfd):
+    pair = {"trainer.num_envs": [8, 256], "trainer.train_batch_size": [64, 4096]}  # each alone is fine
+    failing = SWEEP | {"sampler": "grid", "settings": pair, "seeds": 1, "total_steps": 1024, "set": {"trainer.device": "cpu"}}
+    for attempt in range(2):  # it is not made again, and is not forgotten
+        with pytest.raises(wdtrain.RunError, match="trainings of trial 2 failed"):
+            wdtrain.sweep(failing | {"trials": 4}, out=tmp_path / "out")
+        assert ("trial 2 failed: seed 1: " in capfd.readouterr().err) == (attempt == 0)
+        assert [row["state"] for row in rows(tmp_path / "out")] == ["complete", "complete", "fail", "complete"]

@@ -83,7 +83,7 @@ def test_a_training_returns_its_run(place, capfd):
     assert (policy["algorithm"], policy["lr"], policy["model"]["fc_dims"]) == ("A2C", 2e-3, [32, 16])
     assert (config["env"]["episode_length"], config["saving"]["keep_last"]) == (100, 2)
     assert run.folder.parent == pathlib.Path("runs/try/cartpole") and re.fullmatch(r"\d{8}-\d{6}-3", run.folder.name)
-    assert re.search(r"^2,048 of 2,048 steps \| [\d,]+ steps/s \| return shared [\d.]+$", capfd.readouterr().out, re.MULTILINE)
+    assert re.search(r"^iteration \d+ \| 2.05k/2.05k steps \| .+ steps/s \| return shared [\d.]+ \| ", capfd.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("policy", [{"shared": {"lr": 2e-3}}, "{shared: {lr: 2e-3}}"])
@@ -130,7 +130,7 @@ def test_seeds_are_trained_each_as_alone(place, capfd):
     runs = wdtrain.train("cartpole", seeds=range(2, 5), jobs=2, run_dir=place / "run", on_log=rows.append, **SHORT)
     assert [run.config["trainer"]["seed"] for run in runs] == [2, 3, 4] and [run.folder for run in runs] == [place / "run" / seed for seed in "234"]
     said = capfd.readouterr()
-    assert "seed 4 | finished | 2.05k of 2.05k" in said.out and "3 of 3 done" in said.out and "IQM" in said.out
+    assert "seed 4 | finished | iteration " in said.out and "2.05k of 2.05k steps" in said.out and "3 of 3 done" in said.out and "IQM" in said.out
     for run in runs:
         assert [row["iteration"] for row in rows if row["seed"] == run.config["trainer"]["seed"]] == list(run.metrics()["iteration"])
     alone = wdtrain.train("cartpole", seed=3, run_dir=place / "alone", progress=False, **SHORT)
@@ -327,7 +327,7 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch, capfd):
     wdtrain.train("cartpole", **{**SHORT, "total_steps": 20480}, fault="iter=3,kind=slow:100")
     lines = capfd.readouterr().out.split("\r")
     assert lines[0] == "" and 3 <= len(lines) <= 8, lines
-    assert lines[-1].startswith("20,480 of 20,480 steps | ") and lines[-1].endswith("\n") and "\n" not in "".join(lines[:-1])
+    assert "| 20.5k/20.5k steps | " in lines[-1] and lines[-1].endswith("\n") and "\n" not in "".join(lines[:-1])
 
 
 # --- how it ends ----------------------------------------------------------------------------------------------
