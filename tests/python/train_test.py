@@ -171,7 +171,7 @@ def test_a_population_returns_its_members_in_order(place, capfd):
     members = {"trainer.population": 3, "members": {"policy.shared.lr": lrs}}
     runs = wdtrain.train("cartpole", run_dir=place / "run", on_log=rows.append, **members, **SHORT)
     assert [run.folder for run in runs] == [place / "run" / member for member in "012"] and [run.config["policy"]["shared"]["lr"] for run in runs] == lrs
-    assert "member 2 | finished | 2.05k of 2.05k" in (said := capfd.readouterr().out) and "3 of 3 done" in said
+    assert "member 2 | finished | iteration 2, 2.05k of 2.05k" in (said := capfd.readouterr().out) and "3 of 3 done" in said
     for member, run in enumerate(runs):
         assert [row["iteration"] for row in rows if row["member"] == member] == list(run.metrics()["iteration"])
     again = wdtrain.train(resume=place / "run", on_log=rows.append, progress=False)
