@@ -17,9 +17,6 @@ inline constexpr int kMaxThreads = 1024;
 inline constexpr int kPackedBlocks = 4;
 // Max bytes of shared memory of a packed block that also stages rows.
 inline constexpr std::size_t kMaxWithRows = 48 << 10;
-// Dynamic shared memory that a block has for certain without opting in: 48 KiB less the kernel's static
-// shared memory and what the driver reserves.
-inline constexpr std::size_t kUnasked = 40 << 10;
 // Replicas per block.
 template <int kTile>
 inline constexpr int kPacked = replicas_per_block(kTile);

@@ -81,10 +81,11 @@ auto kernel_of() {
   return of(body);
 }
 
-// Asks for this many bytes of shared memory, where a block has fewer without.
+// Asks for this many bytes of dynamic shared memory. A block has some for certain without: 48 KiB less the
+// kernel's static shared memory and what the driver reserves.
 template <typename... Args>
 void ask_for_shared(const char* name, const Kernel<Args...>& kernel, std::size_t bytes) {
-  constexpr std::size_t kUnasked = 48 << 10;
+  constexpr std::size_t kUnasked = 40 << 10;
   if (bytes <= kUnasked) return;
   const auto ask = [&](auto* function) {
     const cudaError_t error =
