@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kProbe = ".probe";
 constexpr std::size_t kProbeBytes = std::size_t{1} << 20;  // a disk with less room than this is full
 
 // Two runs may begin in the same second: the second one gets -2, and so on.
@@ -34,8 +35,8 @@ fs::path make_default(const RunOptions& options) {
 void check_empty(const fs::path& folder) {
   std::string sample;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() != kLockName)
-      sample = entry.path().filename().string();  // a lock may be left by a start that failed
+    if (const std::string name = entry.path().filename().string(); name != kLockName && name != kProbe)
+      sample = name;  // the others may be left by a start that failed
   }
   if (sample.empty()) return;
   throw UsageError(
@@ -64,7 +65,8 @@ fs::path make_named(const fs::path& folder) {
 }
 
 void check_writable(const fs::path& folder) {
-  const fs::path probe = folder / ".probe";
+  const fs::path probe = folder / kProbe;
+  ::unlink(probe.c_str());  // of a start that was killed
   const std::string zeros(kProbeBytes, '\0');
   try {
     File file(probe, O_WRONLY | O_CREAT | O_EXCL);

@@ -135,6 +135,13 @@ TEST(Run, DefaultFolderIsNewEachTime) {
               testing::MatchesRegex("[0-9]{8}-[0-9]{6}-18446744073709551615(-2)?"));
 }
 
+TEST(Run, BeginsWhereAStartWasKilledThatTriedTheDisk) {
+  const TemporaryFolder folder;
+  test::write_text(folder.path / ".probe", "0");
+  EXPECT_NO_THROW(wd::Run{options_in(folder.path)});
+  EXPECT_FALSE(std::filesystem::exists(folder.path / ".probe"));
+}
+
 TEST(Run, RefusesAFolderThatHoldsSomething) {
   const TemporaryFolder folder;
   test::write_text(folder.path / "thesis.tex", "");
