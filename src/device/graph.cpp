@@ -35,11 +35,16 @@ constexpr int kGraph = 0, kBranches = 1;  // kinds, for Lockstep::shared()
 
 }  // namespace
 
-// The captures of a graph, by form: null once the first run has warmed up.
+// The captures of a graph: null once the first run has warmed up.
 struct Captures {
+  // Of the work, and the members of a population that enqueue it; none: it is no population.
+  struct Form {
+    std::vector<int> work, members;
+    auto operator<=>(const Form&) const = default;
+  };
   Device device;
   c10::Stream stream;
-  std::map<std::vector<int>, std::unique_ptr<Captured>> forms = {};
+  std::map<Form, std::unique_ptr<Captured>> forms = {};
   enum class Step { kWarmUp, kCapture, kReplay } step = Step::kWarmUp;
 
   // Runs on the stream of the later capture: libraries allocate a workspace for each stream that they see.
@@ -52,11 +57,11 @@ struct Captures {
     }
     wait(caller, stream);
   }
-  void decide(const std::vector<int>& form) {
+  void decide(const Form& form) {
     const auto [found, is_new] = forms.try_emplace(form);
     step = is_new ? Step::kWarmUp : found->second ? Step::kReplay : Step::kCapture;
   }
-  void capture(const std::vector<int>& form, const std::function<void()>& enqueue) {
+  void capture(const Form& form, const std::function<void()>& enqueue) {
     const auto earlier =
         std::ranges::find_if(forms, [](const auto& entry) { return entry.second != nullptr; });
     forms[form] = gpu().capture(stream, enqueue, earlier == forms.end() ? nullptr : earlier->second.get());
@@ -83,17 +88,13 @@ Graph::Graph(Graph&&) noexcept = default;
 
 // All active members, at the same time: one capture holds what all of them enqueue.
 static void run_together(Lockstep& all, Captures& captures, const std::function<void()>& enqueue,
-                         std::vector<int> form) {
+                         const std::vector<int>& work) {
   using Step = Captures::Step;
-  form.insert(form.begin(), static_cast<int>(form.size()));  // and who they are, behind it
-  form.insert(form.end(), all.active().begin(), all.active().end());
-  if (!all.meet(form)) return enqueue();
+  if (!all.meet(work)) return enqueue();
+  const Captures::Form form{work, all.active()};
   const bool leads = all.leads();
   if (leads) {
-    const auto of_others = [&](const auto& entry) {
-      return !std::equal(all.active().rbegin(), all.active().rend(), entry.first.rbegin()) ||
-             entry.first.size() != all.active().size() + static_cast<std::size_t>(entry.first.front()) + 1;
-    };
+    const auto of_others = [&](const auto& entry) { return entry.first.members != form.members; };
     if (std::ranges::any_of(captures.forms, of_others)) synchronize(captures.device);
     std::erase_if(captures.forms, of_others);
     captures.decide(form);
@@ -116,10 +117,11 @@ static void run_together(Lockstep& all, Captures& captures, const std::function<
   if (leads) captures.forms[form]->replay();
 }
 
-void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& form) {
+void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& work) {
   if (!impl_) return enqueue();
   Captures& captures = *impl_->captures;
-  if (Lockstep* const all = Lockstep::current()) return run_together(*all, captures, enqueue, form);
+  if (Lockstep* const all = Lockstep::current()) return run_together(*all, captures, enqueue, work);
+  const Captures::Form form{work, {}};
   captures.decide(form);
   if (captures.step == Captures::Step::kWarmUp) return captures.warm_up(enqueue);
   if (captures.step == Captures::Step::kCapture) captures.capture(form, enqueue);
