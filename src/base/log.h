@@ -24,8 +24,8 @@ void quiet();
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 
-// While it lives, the file that this thread attaches gets the thread's messages alone. On stderr only warnings
-// and errors appear, behind the label, and each text once.
+// While it lives, the file that this thread attaches gets the thread's messages alone. On stderr only
+// warnings and errors appear, behind the label, and each text once.
 class Labelled {
  public:
   explicit Labelled(std::string label);

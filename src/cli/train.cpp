@@ -162,7 +162,8 @@ struct TrainingWorker {
   std::unique_ptr<Run> run;      // rank 0 only
   std::unique_ptr<Checkpoints> checkpoints;
 
-  // found: on rank 0, whether it has chosen a checkpoint, whose configuration replaces that of the other ranks.
+  // found: on rank 0, whether it has chosen a checkpoint, whose configuration replaces that of the other
+  // ranks.
   TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool found, Experiment loaded,
                  ProcessGroup joined)
       : setup(std::move(loaded)),
@@ -574,12 +575,12 @@ Origin find_own_run(const TrainArguments& arguments, ConfigSources& sources) {
 Origin find_origin(TrainArguments& arguments, ConfigSources& sources) {
   Origin origin;
   if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
-    if (is_population(restart))
-      sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
-    if (list_checkpoints(restart / "checkpoints").empty()) return origin;
-    origin.run = restart;
+    const bool trained = !list_checkpoints(restart / "checkpoints").empty();
+    if (!trained && !is_population(restart)) return origin;
     // This command began it.
     sources = {.file = restart / "config.yaml", .shipped = false, .trusted = true};
+    if (!trained) return origin;  // each member finds its own run
+    origin.run = restart;
     if (arguments.launch.leads()) origin.choose(true, true);
     sources.checkpoint = origin.folder();
     return origin;

@@ -31,7 +31,17 @@ void wait(const c10::Stream& later, const c10::Stream& earlier) {
   event.block(later);
 }
 
-constexpr int kGraph = 0, kBranches = 1;  // kinds, for Lockstep::shared()
+constexpr int kGraph = 0, kBranches = 1;  // kinds, for Lockstep::next_common()
+
+// Of a population: what the first member makes, for all.
+template <typename Make>
+auto common_to_members(int kind, const Make& make) -> decltype(make()) {
+  Lockstep* const all = Lockstep::current();
+  if (all == nullptr) return make();
+  std::shared_ptr<void>& common = all->next_common(kind);
+  if (!common) common = make();
+  return std::static_pointer_cast<typename decltype(make())::element_type>(common);
+}
 
 }  // namespace
 
@@ -74,14 +84,8 @@ struct Graph::Impl {
 
 Graph::Graph(Device device, bool enabled) {
   if (!enabled || !device.is_cuda()) return;
-  impl_ = std::make_unique<Impl>();
-  if (Lockstep* const all = Lockstep::current()) {
-    std::shared_ptr<void>& common = all->shared(kGraph, all->next_number(kGraph));
-    if (!common) common = std::make_shared<Captures>(Captures{device, new_stream(device)});
-    impl_->captures = std::static_pointer_cast<Captures>(common);
-  } else {
-    impl_->captures = std::make_shared<Captures>(Captures{device, new_stream(device)});
-  }
+  const auto make = [&] { return std::make_shared<Captures>(Captures{device, new_stream(device)}); };
+  impl_ = std::make_unique<Impl>(Impl{common_to_members(kGraph, make)});
 }
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
@@ -136,17 +140,13 @@ void Graph::reset() {
 struct Branches::Impl {
   using Streams = std::vector<c10::Stream>;
   Device device;
-  std::shared_ptr<Streams> side = std::make_shared<Streams>();  // of enqueue(1), enqueue(2), ...
+  std::shared_ptr<Streams> side;  // of enqueue(1), enqueue(2), ...
 };
 
 Branches::Branches(Device device) {
   if (!device.is_cuda()) return;
-  impl_ = std::make_unique<Impl>(Impl{device});
-  Lockstep* const all = Lockstep::current();
-  if (all == nullptr) return;
-  std::shared_ptr<void>& common = all->shared(kBranches, all->next_number(kBranches));
-  if (!common) common = impl_->side;
-  impl_->side = std::static_pointer_cast<Impl::Streams>(common);
+  const auto make = [] { return std::make_shared<Impl::Streams>(); };
+  impl_ = std::make_unique<Impl>(Impl{device, common_to_members(kBranches, make)});
 }
 Branches::~Branches() = default;
 Branches::Branches(Branches&&) noexcept = default;

@@ -208,10 +208,9 @@ at::Tensor Lockstep::allocate(at::IntArrayRef sizes, const at::TensorOptions& op
   return one.result;
 }
 
-std::shared_ptr<void>& Lockstep::shared(int kind, std::size_t number) {
-  return impl_->common[{kind, number}];
+std::shared_ptr<void>& Lockstep::next_common(int kind) {
+  return impl_->common[{kind, impl_->self().made[kind]++}];
 }
-std::size_t Lockstep::next_number(int kind) { return impl_->self().made[kind]++; }
 
 at::Tensor batch_of(const std::vector<at::Tensor>& tensors) {
   if (tensors.size() < 2) return {};

@@ -43,9 +43,9 @@ class Lockstep final : public Together {
   // time, so that products of them are one batch.
   at::Tensor allocate(at::IntArrayRef sizes, const at::TensorOptions& options);
 
-  // What the n-th graph, or group of branches, that each member makes has in common.
-  std::shared_ptr<void>& shared(int kind, std::size_t number);
-  std::size_t next_number(int kind);
+  // What the member's next graph, or group of branches, has in common with those of the other members that
+  // are as many behind their first; null for the first member that asks.
+  std::shared_ptr<void>& next_common(int kind);
 
  private:
   struct Impl;

@@ -9,8 +9,8 @@
 namespace wd::run_report {
 
 // The paths of which the parts of a name are consecutive parts: "lr", "shared.lr" and "policy.shared" mean
-// policy.shared.lr. Throws UsageError, which begins with `option` and suggests the nearest of the paths, their
-// parts and `others`, if there are none.
+// policy.shared.lr. Throws UsageError, which begins with `option` and suggests the nearest of the paths,
+// their parts and `others`, if there are none.
 std::vector<std::string> paths_of(const std::string& option, const std::string& name,
                                   const std::set<std::string>& paths,
                                   const std::vector<std::string>& others = {});

@@ -114,7 +114,8 @@ struct LaunchCase {
 
 class EmulatedPopulationLaunches : public testing::TestWithParam<LaunchCase> {};
 
-// The device has the launches of one training, but for operations of torch, and those of each rollout's start.
+// The device has the launches of one training, but for operations of torch, and those of each rollout's
+// start.
 TEST_P(EmulatedPopulationLaunches, AreThoseOfOne) {
   const auto training = [](int member) {
     return make_setup(GetParam().env,

@@ -129,11 +129,10 @@ TEST(KernelsTest, AreSummedByShortNames) {
 }
 
 TEST(KernelsTest, OfItemsHaveTheNameOfTheirFunction) {
-  for (
-      const char* name :
-      {"void wd::cuda::one_kernel<&(void wd::cuda::run_item<&wd::loss_row, wd::LossArgs>(wd::LossArgs const&, "
-       "long)), 128, 8, wd::LossArgs, long>(wd::cuda::Pack<wd::LossArgs, long>)",
-       "void wd::cuda::several_kernel<wd::cuda::run_item<wd::loss_row, wd::LossArgs>, 128, 8>(T2)"})
+  for (const char* name :
+       {"void wd::cuda::one_kernel<&(void wd::cuda::run_item<&wd::loss_row, wd::LossArgs>(wd::LossArgs "
+        "const&, long)), 128, 8, wd::LossArgs, long>(wd::cuda::Pack<wd::LossArgs, long>)",
+        "void wd::cuda::several_kernel<wd::cuda::run_item<wd::loss_row, wd::LossArgs>, 128, 8>(T2)"})
     EXPECT_EQ(profile::short_name(name), "wd::loss_row");
   EXPECT_EQ(profile::short_name("void wd::cuda::one_kernel<&(wd::cuda::(anonymous "
                                 "namespace)::decide(wd::AdamArgs const&)), 128, 1, wd::AdamArgs>(T1)"),

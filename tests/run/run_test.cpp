@@ -148,8 +148,8 @@ TEST(Run, RefusesAFolderThatHoldsSomething) {
   const std::string message = message_of<UsageError>([&] { wd::Run{options_in(folder.path)}; });
   EXPECT_THAT(
       message,
-      HasSubstr(
-          "is not empty (it holds thesis.tex): go on with it by --resume auto, name a new folder with --run_dir"));
+      HasSubstr("is not empty (it holds thesis.tex): go on with it by --resume auto, name a new folder with "
+                "--run_dir"));
   EXPECT_THAT(message_of<UsageError>([&] { wd::Run{options_in(folder.path / "thesis.tex")}; }),
               HasSubstr("is a file"));
   EXPECT_THAT(message_of<UsageError>([&] { wd::Run{options_in(folder.path / "thesis.tex" / "a")}; }),
