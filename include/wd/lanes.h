@@ -53,7 +53,6 @@ class Lane {
   const at::Tensor& all_rows(std::string_view name) const;
   // [sums, rows of a block]: the numbers of each row that Lanes::run() sums, written by the pass.
   const at::Tensor& row_sums() const { return row_sums_; }
-  const at::Tensor& ones() const { return ones_; }  // [rows of a block]
 
  private:
   friend class Lanes;
@@ -81,7 +80,7 @@ class Lane {
   std::vector<Part> parts_;
   std::vector<Learned> learned_;
   std::vector<Rows> rows_;
-  at::Tensor row_sums_, ones_;
+  at::Tensor row_sums_;
   at::Tensor partial_;  // working memory of reductions
   at::Tensor totals_;   // [sums] float64
   bool is_new_ = true;  // no block has been passed over since begin()

@@ -143,7 +143,6 @@ class Policy {
   TeamMixer team_mixer() const;
   Device device() const;
   Precision precision() const;
-  InitMethod init_method() const;
   // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it. If rows
   // of the input are shared, a block has the rows of all agents of its replicas.
   Blocks blocks(const Batch& batch) const;

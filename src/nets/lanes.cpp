@@ -77,11 +77,9 @@ Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows
 
 void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
-  bool learns = false;
   for (const auto& [model, depth, together] : models_) {
     at::Tensor gradients;
     if (depth == ModelUse::kLearns) {
-      learns = true;
       gradients = first ? model->gradients() : at::zeros_like(model->parameters());
       lane.learned_.push_back({model, gradients, model->numbers(gradients), model->networks().empty()});
     }
@@ -104,7 +102,6 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
                                .unflatten(0, {count, own});
     lane.rows_.push_back({name, all, all.unbind()});
   }
-  if (learns) lane.ones_ = at::ones({rows}, floats);
   if (sums_ == 0) return;
   lane.row_sums_ = at::empty({sums_, rows}, floats);
   lane.partial_ = at::empty({sums_ * num_chunks(rows)}, floats.dtype(at::kDouble));

@@ -214,7 +214,6 @@ TeamMixer Policy::team_mixer() const { return team_mixer_of(impl_->mixer, impl_-
 std::size_t Policy::action_part() const { return impl_->action_part(); }
 Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
-InitMethod Policy::init_method() const { return impl_->settings.init_method; }
 bool Policy::has_critic() const { return impl_->has_critic; }
 Model* Policy::critics() const { return impl_->critics.get(); }
 const CriticShape& Policy::critic_shape() const { return impl_->critic_shape; }
