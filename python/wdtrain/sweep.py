@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import csv
 import fcntl
+import glob
 import html
 import io
 import itertools
@@ -45,7 +46,7 @@ def sweep(file: Any, *, out: Any, jobs: Any = 1) -> list[dict[str, Any]]:
     """Makes all trials that the file describes, and returns their table, best first (docs/sweeps.md).
 
     file: a YAML file, or its content as a dictionary. out: the sweep's folder; one that was begun goes on.
-    jobs: trials side by side, or "auto".
+    jobs: trials side by side, or "auto": one for each GPU, or processor.
 
     Raises UsageError before anything begins if a setting is wrong, RunError at the end if a training has failed, and
     KeyboardInterrupt once running trainings have written their checkpoints.
@@ -133,8 +134,9 @@ class _Sweep:
         self.trials = _count(said.get("trials", len(self.grid) or 12), "trials")
         self.trials = min(self.trials, len(self.grid)) if self.kind == "grid" else self.trials
         processors, device = len(os.sched_getaffinity(0)), effective["trainer"]["device"]
-        on_gpu = device.startswith("cuda") or (device == "auto" and os.path.exists("/dev/nvidia0"))
-        self.jobs = min(self.trials, (1 if on_gpu else processors) if jobs == "auto" else _count(jobs, "jobs"))
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(str(k) for k in range(len(glob.glob("/dev/nvidia[0-9]*")))))
+        self.gpus = [] if device == "cpu" else [name for name in map(str.strip, visible.split(",")) if name not in ("", "-1")]
+        self.jobs = min(self.trials, (len(self.gpus) or processors) if jobs == "auto" else _count(jobs, "jobs"))
         self.threads = [] if "trainer.threads" in fixed else [f"--threads={max(1, processors // self.jobs)}"]
 
     # --- trials -------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class _Sweep:
             study.set_user_attr("sweep", plan)
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             try:
-                workers = [pool.submit(self._work) for _ in range(self.jobs)]
+                workers = [pool.submit(self._work, {"CUDA_VISIBLE_DEVICES": self.gpus[k % len(self.gpus)]} if self.gpus else {}) for k in range(self.jobs)]
                 concurrent.futures.wait(workers, return_when=concurrent.futures.FIRST_EXCEPTION)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"the sweep was interrupted; the same command with --out {self.out} goes on") from None
@@ -197,13 +199,13 @@ class _Sweep:
             raise RunError(f"trainings of trial {', '.join(failed)} failed; {self.out / 'trials.csv'} says why")
         return rows
 
-    def _work(self):
+    def _work(self, variables):
         study = self.study()
         while not self.stop.is_set() and (claimed := self._claim(study)):
             trial, claim = claimed
             with claim:
                 try:
-                    self._run_trial(study, trial, claim)
+                    self._run_trial(study, trial, claim, variables)
                 except (RunError, UsageError) as error:
                     print(f"trial {trial.number} failed: {error}", file=sys.stderr, flush=True)
                     trial.set_user_attr("error", str(error))
@@ -223,13 +225,13 @@ class _Sweep:
                     claim.close()  # it ended meanwhile
         return None
 
-    def _run_trial(self, study, trial, claim):
+    def _run_trial(self, study, trial, claim, variables):
         settings = self.draw(trial)
         trial.set_user_attr("settings", settings)
         done, pruned = dict(trial.user_attrs.get("seeds", {})), False
         for seed in self.seeds:
             if str(seed) not in done and not pruned:
-                pruned = self._train(trial, settings, seed, [one["score"] for one in done.values()], claim)
+                pruned = self._train(trial, settings, seed, [one["score"] for one in done.values()], claim, variables)
                 if pruned is None:
                     return
                 done[str(seed)] = self._result(self.folder(trial.number, seed))
@@ -240,7 +242,7 @@ class _Sweep:
             study.tell(trial, _mean(done))
         print(f"trial {trial.number}: {_mean(done):.4g} with {', '.join(f'{path}={value}' for path, value in settings.items())}", flush=True)
 
-    def _train(self, trial, settings, seed, scores, claim):
+    def _train(self, trial, settings, seed, scores, claim, variables):
         """Whether the trial is to end early; None if the sweep is."""
         folder = self.folder(trial.number, seed)
         # The claim's time is renewed while this process lives, because other machines may see no lock.
@@ -251,7 +253,7 @@ class _Sweep:
         if begun and Run(folder).status == "finished":
             return False
         with tempfile.TemporaryFile() as said:
-            process = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said)
+            process = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said, variables)
             lines, pruned = files.Lines(folder, "metrics.jsonl"), False
             while process.poll() is None:
                 self.stop.wait(0.1)

@@ -16,6 +16,8 @@ import pytest
 
 from checkpoint.runs import left, wait_for
 from cli.program import output, wdtrain
+from launcher.gangs import variables_of
+from launcher.nvml import driver  # noqa: F401
 
 STEPS = 64 * 40
 SHORT = ["train", "cartpole", "--device", "cpu", "--num_envs", 8, "--train_batch_size", 64, "--total_steps", STEPS, "--stop_return", 1e9,
@@ -204,6 +206,18 @@ def test_each_seed_may_have_workers(tmp_path):
     output(*words, "--seed", 2, "--run_dir", tmp_path / "alone", "--quiet")
     output(*words, "--seeds", "1..2", "--run_dir", tmp_path / "run", "--quiet")
     assert left(tmp_path / "run" / "2") == left(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("jobs, seen", [([], ["0", "2"]), (["--jobs", 3], ["0", "2", "0"])])
+def test_seeds_are_spread_over_gpus(jobs, seen, driver, tmp_path):
+    words = [word for word in ENDLESS if word not in ("--device", "cpu")]  # torch finds none of these GPUs
+    batch = begin(*words, "--seeds", "1..4", *jobs, "--run_dir", tmp_path / "run", env={**os.environ, **driver(3, CUDA_VISIBLE_DEVICES="0,2")})
+    try:
+        wait_for(lambda: len(processes_of(tmp_path / "run")) == len(seen))
+        assert [variables_of(pid)["CUDA_VISIBLE_DEVICES"] for pid in sorted(processes_of(tmp_path / "run"))] == seen
+    finally:
+        os.killpg(batch.pid, signal.SIGKILL)
+        batch.communicate()
 
 
 def test_a_terminal_has_a_table_that_changes(tmp_path):

@@ -119,6 +119,22 @@ def test_two_processes_share_the_work(tmp_path):
     assert len(rows(tmp_path / "out")) == 4 and not (tmp_path / "out" / "study.db").exists()
 
 
+def test_trials_side_by_side_have_gpus_of_their_own(tmp_path, monkeypatch):
+    """No driver is here, so trainings that may use a GPU use the CPU."""
+    popen, seen = subprocess.Popen, {}
+
+    def spy(words, **settings):
+        if folder := next((word for word in words if str(word).startswith("--run_dir=")), None):
+            seen.setdefault(settings["env"]["CUDA_VISIBLE_DEVICES"], []).append(folder)
+        return popen(words, **settings)
+
+    monkeypatch.setattr(subprocess, "Popen", spy)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-1")
+    fixed = FIXED | {"trainer.device": "auto"}
+    wdtrain.sweep(SWEEP | {"set": fixed, "trials": 6, "seeds": 1, "total_steps": 512}, out=tmp_path / "out", jobs="auto")
+    assert set(seen) == {"2", "GPU-1"} and len({*seen["2"], *seen["GPU-1"]}) == 6
+
+
 @pytest.mark.parametrize(("changed", "message"), [
     ({"settings": ["policy.shared.lrr"]}, 'there is no setting .*did you mean "policy.shared.lr"'),
     ({"settings": {"policy.shared.lr": {"low": 1e-4, "high": 30}}}, r"policy\.shared\.lr = 30.*must be in \[0, 10\]"),
