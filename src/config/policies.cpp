@@ -113,8 +113,34 @@ void refuse_foreign_keys(const Node& section, PolicySettings& policy, Reader& re
   }
 }
 
+// Reads the network. Another type starts from its defaults: what files below said of the one before is dropped.
+void read_model(const Node& section, PolicySettings& policy, Problems& problems, Places& places,
+                std::vector<std::string>& notes) {
+  const std::string path = concat("policy.", policy.name, ".model");
+  const std::vector<FieldInfo> before = fields_of(policy.model);
+  Reader reader(section, path, problems, places);
+  policy.model.describe(reader);
+  reader.finish();
+  const std::vector<FieldInfo> after = fields_of(policy.model);
+  if (after.front().value == before.front().value) return;
+  std::vector<std::string> dropped;
+  for (const FieldInfo& field : before) {
+    const auto place = places.find(concat(path, '.', field.name));
+    const auto now = std::ranges::find(after, field.name, &FieldInfo::name);
+    if (place == places.end() || section.find(field.name) != nullptr) continue;
+    if (now != after.end() && now->value == field.value) continue;
+    places.erase(place);
+    dropped.push_back("model." + field.name);
+  }
+  if (!dropped.empty())
+    notes.push_back(concat("policy \"", policy.name, "\" has a network of type ", after.front().value, " (",
+                           printable(section.find("type")->place.brief(), 300),
+                           ") and starts from its defaults; without effect, as said of ",
+                           before.front().value, ": ", join(dropped)));
+}
+
 void read_policy(const Node& section, PolicySettings& policy, Problems& problems, Places& places,
-                 std::vector<Switch>& switches) {
+                 std::vector<Switch>& switches, std::vector<std::string>& notes) {
   const std::string path = "policy." + policy.name;
   const Node* const asked = section.find("algorithm");
   if (asked != nullptr && asked->text != policy.algorithm->name() &&
@@ -131,9 +157,7 @@ void read_policy(const Node& section, PolicySettings& policy, Problems& problems
   if (model == nullptr || model->kind == Node::Kind::kNull) return;
   if (!model->is_map())
     return problems.add(model->place, path + ".model = " + shown(*model), "must be a section");
-  Reader model_reader(*model, path + ".model", problems, places);
-  policy.model.describe(model_reader);
-  model_reader.finish();
+  read_model(*model, policy, problems, places, notes);
 }
 
 // Returns the policy with that name. If there is none, adds it if `may_add`, and reports a problem otherwise.
@@ -231,7 +255,7 @@ void read_policies(const Spec& spec, const Layer& layer, Config& config, Problem
     PolicySettings* policy = find_policy(entry, layer.names_policies, config, problems);
     if (policy == nullptr) continue;
     named.push_back(policy->name);
-    read_policy(entry.value, *policy, problems, places, switches);
+    read_policy(entry.value, *policy, problems, places, switches, config.notes);
     places["policy." + policy->name] = entry.key_place;
   }
   if (!layer.names_policies) return;

@@ -179,6 +179,28 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
       << "the same algorithm is not another";
 }
 
+TEST_F(Load, AnotherTypeOfNetworkStartsFromItsDefaultsAndSaysSo) {
+  write(
+      "configs/chase.yaml",
+      "policy: {shared: {model: {type: gru, width: 8, fc_dims: [8], separate_value: true, activation: tanh}}}\n");
+  ConfigSources sources{.env = "chase", .search = {"configs"}};
+  sources.overrides = overrides({"policy.shared.model.type=fully_connected"});
+  const Config config = load(sources);
+  EXPECT_EQ(config.policies[0].model.activation, ModelSettings().activation);
+  EXPECT_TRUE(config.policies[0].model.separate_value);
+  EXPECT_EQ(config.origins.at("policy.shared.model.separate_value"), "configs/chase.yaml:1");
+  for (const char* const name : {"width", "fc_dims", "activation"})
+    EXPECT_FALSE(config.origins.contains(concat("policy.shared.model.", name))) << name;
+  EXPECT_EQ(
+      config.notes,
+      std::vector<std::string>{
+          "policy \"shared\" has a network of type fully_connected (--set) and starts from its defaults; "
+          "without effect, as said of gru: model.width, model.fc_dims, model.activation"});
+  sources.overrides = overrides({"policy.shared.model.type=lstm"});
+  EXPECT_EQ(load(sources).policies[0].model.fc_dims, std::vector<int>{8}) << "one memory is as another";
+  EXPECT_THAT(load(sources).notes, testing::IsEmpty());
+}
+
 // --algorithm: of all policies that learn; the file's shape of rollouts and its intervals were for the
 // other one.
 TEST_F(Load, AnAlgorithmByOptionIsThatOfAllWhoLearn) {
