@@ -662,10 +662,13 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
                           Durability::kSync);
     make_own_folder(folder / "weights");
     for (const BatchRun& run : runs) {
-      std::error_code exists;
+      std::error_code error;
       const std::string name = run.folder.filename().string();
       std::filesystem::create_symlink(std::filesystem::path("../" + name) / "weights",
-                                      folder / "weights" / name, exists);
+                                      folder / "weights" / name, error);
+      if (error && error != std::errc::file_exists)
+        logging::warn(concat((folder / "weights" / name).string(),
+                             " cannot link to the member's weights: ", error.message()));
     }
   }
   const bool quiet = std::exchange(arguments.quiet, true);
