@@ -31,8 +31,10 @@ def members_of(folder):
 
 
 def iterations(folder):
+    """Those whose lines are whole: the last one may be on its way, or have been cut by a kill."""
     with contextlib.suppress(FileNotFoundError):
-        return [json.loads(line)["iteration"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        whole = (folder / "metrics.jsonl").read_text().rpartition("\n")[0]
+        return [json.loads(line)["iteration"] for line in whole.splitlines()]
     return []
 
 
