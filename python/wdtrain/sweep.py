@@ -135,8 +135,8 @@ class _Sweep:
         self.trials = min(self.trials, len(self.grid)) if self.kind == "grid" else self.trials
         processors, device = len(os.sched_getaffinity(0)), effective["trainer"]["device"]
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(str(k) for k in range(len(glob.glob("/dev/nvidia[0-9]*")))))
-        self.gpus = [] if device == "cpu" else [name for name in map(str.strip, visible.split(",")) if name not in ("", "-1")]
-        self.jobs = min(self.trials, (len(self.gpus) or processors) if jobs == "auto" else _count(jobs, "jobs"))
+        self.gpus = [] if device == "cpu" else list(itertools.takewhile(lambda name: name not in ("", "-1"), map(str.strip, visible.split(","))))
+        self.jobs = min(self.trials, (len(self.gpus) or (1 if device == "cuda" else processors)) if jobs == "auto" else _count(jobs, "jobs"))
         self.threads = [] if "trainer.threads" in fixed else [f"--threads={max(1, processors // self.jobs)}"]
 
     # --- trials -------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class _Sweep:
         if begun and Run(folder).status == "finished":
             return False
         with tempfile.TemporaryFile() as said:
-            process = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said, variables)
+            process = _start([*self.command(settings, trial.number, seed), *self.threads, "--quiet"], said, said, **variables)
             lines, pruned = files.Lines(folder, "metrics.jsonl"), False
             while process.poll() is None:
                 self.stop.wait(0.1)

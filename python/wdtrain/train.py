@@ -321,7 +321,7 @@ def _terminal():
     return None
 
 
-def _start(command, stdout, stderr, variables={}):
+def _start(command, stdout, stderr, **variables):
     """Starts the program in a session of its own: a terminal's Ctrl-C reaches Python alone, which passes it on once."""
     words = [sys.executable, "-I", "-S", "-c", START, str(os.getpid()), *command]
     return subprocess.Popen(words, env=_variables() | variables, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)

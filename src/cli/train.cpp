@@ -667,8 +667,8 @@ int train_population(TrainArguments& arguments, const ConfigSources& sources, co
       std::filesystem::create_symlink(std::filesystem::path("../" + name) / "weights",
                                       folder / "weights" / name, error);
       if (error && error != std::errc::file_exists)
-        logging::warn(concat((folder / "weights" / name).string(),
-                             " cannot link to the member's weights: ", error.message()));
+        logging::warn(concat("cannot link ", (folder / "weights" / name).string(),
+                             " to the weights of member ", name, ": ", error.message()));
     }
   }
   const bool quiet = std::exchange(arguments.quiet, true);

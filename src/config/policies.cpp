@@ -113,7 +113,8 @@ void refuse_foreign_keys(const Node& section, PolicySettings& policy, Reader& re
   }
 }
 
-// Reads the network. Another type starts from its defaults: what files below said of the one before is dropped.
+// Reads the network. Another type starts from its defaults: what files below said of the one before is
+// dropped.
 void read_model(const Node& section, PolicySettings& policy, Problems& problems, Places& places,
                 std::vector<std::string>& notes) {
   const std::string path = concat("policy.", policy.name, ".model");

@@ -47,14 +47,14 @@ auto common_to_members(int kind, const Make& make) -> decltype(make()) {
 
 // The captures of a graph: null once the first run has warmed up.
 struct Captures {
-  // Of the work, and the members of a population that enqueue it; none: it is no population.
-  struct Form {
-    std::vector<int> work, members;
-    auto operator<=>(const Form&) const = default;
+  // The form of the work, and the members of a population that enqueue it; none: it is no population.
+  struct Key {
+    std::vector<int> form, members;
+    auto operator<=>(const Key&) const = default;
   };
   Device device;
   c10::Stream stream;
-  std::map<Form, std::unique_ptr<Captured>> forms = {};
+  std::map<Key, std::unique_ptr<Captured>> forms = {};
   enum class Step { kWarmUp, kCapture, kReplay } step = Step::kWarmUp;
 
   // Runs on the stream of the later capture: libraries allocate a workspace for each stream that they see.
@@ -67,14 +67,14 @@ struct Captures {
     }
     wait(caller, stream);
   }
-  void decide(const Form& form) {
-    const auto [found, is_new] = forms.try_emplace(form);
+  void decide(const Key& key) {
+    const auto [found, is_new] = forms.try_emplace(key);
     step = is_new ? Step::kWarmUp : found->second ? Step::kReplay : Step::kCapture;
   }
-  void capture(const Form& form, const std::function<void()>& enqueue) {
+  void capture(const Key& key, const std::function<void()>& enqueue) {
     const auto earlier =
         std::ranges::find_if(forms, [](const auto& entry) { return entry.second != nullptr; });
-    forms[form] = gpu().capture(stream, enqueue, earlier == forms.end() ? nullptr : earlier->second.get());
+    forms[key] = gpu().capture(stream, enqueue, earlier == forms.end() ? nullptr : earlier->second.get());
   }
 };
 
@@ -92,16 +92,16 @@ Graph::Graph(Graph&&) noexcept = default;
 
 // All active members, at the same time: one capture holds what all of them enqueue.
 static void run_together(Lockstep& all, Captures& captures, const std::function<void()>& enqueue,
-                         const std::vector<int>& work) {
+                         const std::vector<int>& form) {
   using Step = Captures::Step;
-  if (!all.meet(work)) return enqueue();
-  const Captures::Form form{work, all.active()};
+  if (!all.meet(form)) return enqueue();
+  const Captures::Key key{form, all.active()};
   const bool leads = all.leads();
   if (leads) {
-    const auto of_others = [&](const auto& entry) { return entry.first.members != form.members; };
+    const auto of_others = [&](const auto& entry) { return entry.first.members != key.members; };
     if (std::ranges::any_of(captures.forms, of_others)) synchronize(captures.device);
     std::erase_if(captures.forms, of_others);
-    captures.decide(form);
+    captures.decide(key);
   }
   all.meet();
   if (captures.step == Step::kWarmUp) return captures.warm_up(enqueue);
@@ -112,24 +112,24 @@ static void run_together(Lockstep& all, Captures& captures, const std::function<
       all.meet();
     };
     if (leads) {
-      captures.capture(form, enqueue_all);
+      captures.capture(key, enqueue_all);
     } else {
       const c10::StreamGuard guard(captures.stream);
       enqueue_all();
     }
   }
-  if (leads) captures.forms[form]->replay();
+  if (leads) captures.forms[key]->replay();
 }
 
-void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& work) {
+void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& form) {
   if (!impl_) return enqueue();
   Captures& captures = *impl_->captures;
-  if (Lockstep* const all = Lockstep::current()) return run_together(*all, captures, enqueue, work);
-  const Captures::Form form{work, {}};
-  captures.decide(form);
+  if (Lockstep* const all = Lockstep::current()) return run_together(*all, captures, enqueue, form);
+  const Captures::Key key{form, {}};
+  captures.decide(key);
   if (captures.step == Captures::Step::kWarmUp) return captures.warm_up(enqueue);
-  if (captures.step == Captures::Step::kCapture) captures.capture(form, enqueue);
-  captures.forms[form]->replay();
+  if (captures.step == Captures::Step::kCapture) captures.capture(key, enqueue);
+  captures.forms[key]->replay();
 }
 
 void Graph::reset() {

@@ -182,7 +182,8 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
 TEST_F(Load, AnotherTypeOfNetworkStartsFromItsDefaultsAndSaysSo) {
   write(
       "configs/chase.yaml",
-      "policy: {shared: {model: {type: gru, width: 8, fc_dims: [8], separate_value: true, activation: tanh}}}\n");
+      "policy: {shared: {model: {type: gru, width: 8, fc_dims: [8], separate_value: true, activation: tanh}}"
+      "}\n");
   ConfigSources sources{.env = "chase", .search = {"configs"}};
   sources.overrides = overrides({"policy.shared.model.type=fully_connected"});
   const Config config = load(sources);

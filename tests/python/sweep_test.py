@@ -135,6 +135,18 @@ def test_trials_side_by_side_have_gpus_of_their_own(tmp_path, monkeypatch):
     assert set(seen) == {"2", "GPU-1"} and len({*seen["2"], *seen["GPU-1"]}) == 6
 
 
+@pytest.mark.parametrize(("device", "visible", "jobs"), [("auto", "3,-1,4", 1), ("auto", "0, 1,2", 3), ("cuda", None, 1), ("cuda", "", 1), ("cpu", "0,1", 4)])
+def test_jobs_by_themselves_are_one_for_each_gpu(device, visible, jobs, tmp_path, monkeypatch):
+    """As CUDA counts them: -1 ends the list. A GPU whose device file is not seen, as under WSL, counts as one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr("glob.glob", lambda _: [])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    made = importlib.import_module("wdtrain.sweep")._Sweep(SWEEP | {"set": FIXED | {"trainer.device": device}}, tmp_path, "auto")
+    assert made.jobs == jobs
+
+
 @pytest.mark.parametrize(("changed", "message"), [
     ({"settings": ["policy.shared.lrr"]}, 'there is no setting .*did you mean "policy.shared.lr"'),
     ({"settings": {"policy.shared.lr": {"low": 1e-4, "high": 30}}}, r"policy\.shared\.lr = 30.*must be in \[0, 10\]"),
